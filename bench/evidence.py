@@ -26,16 +26,13 @@ import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
-from random import Random
 
 from regard.cli.display import display
-from regard.explain.attribution import masking_between
-from regard.explain.contextual import find, meaning
-from regard.fable.author import Author
-from regard.fable.corpus import pools, split_of
-from regard.fable.sentence import ParallelSentence, compose
+from regard.explain.attribution import word_map
+from regard.explain.contextual import cosines, find, meaning
+from regard.fable.corpus import pronoun_riddles
+from regard.fable.sentence import ParallelSentence
 from regard.settings.demo import PRESET, demo_settings
 from regard.tasks.load import load
 from regard.tasks.translator import Translator
@@ -63,25 +60,6 @@ class Claim:
     right: bool
 
 
-def riddles(count: int) -> list[ParallelSentence]:
-    """Sentences outside the training part whose two nouns differ in gender, half of them meaning the first noun."""
-    chance = Random(7)
-    author = Author(pools(), chance.random)
-    kept: dict[bool, list[ParallelSentence]] = {True: [], False: []}
-    while min(map(len, kept.values())) < count // 2:
-        author.used.clear()
-        text = author.reference(9 + int(3 * chance.random()), "past", riddle=True)
-        if text is None:
-            continue
-        eater, eaten = text.clauses[0].subject, text.clauses[0].object  # type: ignore[union-attr]
-        sentence = compose(text, "fr")
-        tells = eater.noun.feminine_french != eaten.noun.feminine_french and not eater.plural  # type: ignore[union-attr]
-        if tells and sentence.tags.count("NOUN") == 2 and split_of(sentence.source) != "train":
-            ((_, meant),) = sentence.referents
-            kept[meant == eater.head].append(sentence)  # type: ignore[union-attr]
-    return [sentence for group in kept.values() for sentence in islice(group, count // 2)]
-
-
 def pronoun_is_right(translator: Translator, sentences: Sequence[ParallelSentence]) -> float:
     outputs = translator.translate([sentence.source for sentence in sentences], beam=1)
     pairs = zip(outputs, sentences, strict=True)
@@ -92,7 +70,7 @@ def masked(translator: Translator, source: str, nouns: Sequence[int]) -> list[fl
     """What blanking out each of these words costs the pronoun's translation, in nats; nothing, if there is none."""
     trace = translator.translate(source, beam=1).trace()
     rows = [place for place, word in enumerate(trace.target.words) if word.startswith("qu'")][:1]
-    effect = masking_between(translator.model, trace.source, trace.target).weights
+    effect = word_map(translator.model, trace.source, trace.target).weights
     return [float(effect[row][noun]) for row in rows for noun in nouns] or [0.0] * len(nouns)
 
 
@@ -116,14 +94,14 @@ def cat(translator: Translator) -> list[Claim]:
     claims = []
     for how, text in (("as people write", CAT), ("in a hurry", careless(CAT))):
         found = translator.translate(text)
-        links = set(translator.explained(found.trace()).links)
+        links = set(translator.explained(found.trace()).word_links)
         shown = f"{found.text}: {len(links & LINKS)} of {len(LINKS)}"
         claims.append(Claim(f"the black cat, {how}: links", shown, links == LINKS))
     return claims
 
 
 def bear(translator: Translator) -> list[Claim]:
-    tests = riddles(TESTED)
+    tests = pronoun_riddles(TESTED)
     hungry, delicious = (masked(translator, BEAR.format("honey", end), NOUNS) for end in ("hungry", "delicious"))
     pears = [translator.translate(BEAR.format("pear", end)).text for end in ("hungry", "delicious")]
     pointed = pointed_right(translator, tests[:: TESTED // MASKED])
@@ -143,7 +121,7 @@ def _pair(costs: Sequence[float]) -> str:
 
 
 def bank(translator: Translator) -> list[Claim]:
-    found = meaning(translator.model, translator.tokenizers.source, find("bank", BANKS)).cosines()
+    found = cosines(meaning(translator.model, translator.tokenizers.source, find("bank", BANKS)))
     within, between = found[:, 0, 1], found[:, [0, 1], 2].amax(1)  # (L + 1,), the nearer of the two
     told = f"money and money {within[-1]:.3f}, money and river {between[-1]:.3f}"
     first = f"money and money {within[0]:.3f}, money and river {between[0]:.3f}"

@@ -132,9 +132,9 @@ def _opener(disk: Disk, real: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _save_file(tensors: Any, path: Path) -> None:
+def _save_file(tensors: Any, path: Path, metadata: dict[str, str] | None = None) -> None:
     """As safetensors does it, through the same disk."""
-    data = save(tensors)
+    data = save(tensors, metadata)
     try:
         with open(path, "wb") as file:  # noqa: PTH123  the one that is counted
             file.write(data)

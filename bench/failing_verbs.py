@@ -62,7 +62,7 @@ def damaged(run: Path, whole: Path) -> str:
         return f"no settings, but {', '.join(there)}" if there else ""
     if (run / "settings.toml").read_bytes() != (whole / "settings.toml").read_bytes():
         return "settings.toml is not what it must be"
-    return "; ".join(f"{part.name}: {part.note}" for part in verify_run(run) if part.state == "damaged")
+    return "; ".join(f"{name}: {note}" for name, state, note in verify_run(run) if state == "damaged")
 
 
 def half(page: Path) -> str:

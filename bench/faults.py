@@ -1,6 +1,6 @@
 """Damage everything that Regard reads, refuse everything that it writes, and look how it takes it.
 
-    python bench/faults.py [--seed 1] [--cases 8000] [--minutes 10] [--kind NAME] [--case N]
+    python bench/faults.py [--seed 1] [--cases 8000] [--minutes 6] [--kind NAME] [--case N]
 
 Every case is a verb of the command line, run in this process, on something damaged: the exit code must be one of those
 that are documented and not 1, which is a bug; nothing may take more than a gigabyte beyond what an idle process has.
@@ -38,7 +38,7 @@ from typer.main import get_command
 
 import regard
 from failing_disk import KINDS, Killed, failing
-from mutations import damage, mutate, mutate_json, mutate_toml
+from mutations import damage, mutate, mutate_json, mutate_numbers, mutate_toml
 from regard.cli import main as verbs
 from regard.errors import failure
 from regard.runs.archive import CONTENTS, pack, verify_run
@@ -47,6 +47,7 @@ from regard.trainer.start import resume, start
 
 CODES = (0, 2, 3, 4, 5)
 ABOVE_IDLE = 1 << 30  # bytes
+LONGEST = 240  # seconds that a case may take; one that takes longer has no end
 LARGE = 160 << 20  # bytes that a bomb unfolds to: more of them would only take longer to write
 MANY = 2 << 20  # lines: what takes long is no bomb
 SIZES = ("model.width=8", "model.hidden=8", "train.steps=2", "train.validate_every=1", "train.batch=64", "train.keep=1")
@@ -63,6 +64,14 @@ CORPORA = ("source", "tsv", "csv", "jsonl", "tmx", "conllu", "gz")
 
 class FindingError(Exception):
     """Something that must not be."""
+
+
+class EndlessError(BaseException):
+    """A case that goes on and on; no ``except Exception`` may take it for a failure of its own."""
+
+
+def too_long(*_: object) -> None:
+    raise EndlessError
 
 
 @dataclass
@@ -198,7 +207,7 @@ def checkpoints(bench: Bench, chance: random.Random) -> None:
     if path.name == MANIFEST:
         path.write_bytes(mutate_json(path.read_bytes(), chance))
     else:
-        change = mutate_json if path.suffix == ".json" else mutate
+        change = mutate_json if path.suffix == ".json" else chance.choice((mutate, mutate_numbers))
         path.write_bytes(change(path.read_bytes(), chance))
         kept = path.read_bytes()
         seal(best, None if path.name == BELONGS else belonging(Run.open(run)))
@@ -337,9 +346,9 @@ def disk(bench: Bench, chance: random.Random) -> None:
             raise FindingError(f"{kind} at call {number} of a training: it ended with other weights")
     for path in (run, imported, trained):
         if path.exists() and (path / "settings.toml").exists():
-            bad = [part for part in verify_run(path) if part.state == "damaged"]
+            bad = [note for _, state, note in verify_run(path) if state == "damaged"]
             if bad:
-                raise FindingError(f"{kind} at call {number} of {name}: {bad[0].note}")
+                raise FindingError(f"{kind} at call {number} of {name}: {bad[0]}")
         elif path.exists() and name == "import":
             raise FindingError(f"{kind} at call {number} of {name}: {path} is half there")
 
@@ -499,13 +508,16 @@ def kind_of(number: int, seed: int) -> Callable[[Bench, random.Random], None]:
 def one(bench: Bench, number: int, seed: int, kind: Callable[[Bench, random.Random], None]) -> str:
     """Run a case; what is wrong, or nothing."""
     bench.place = Path(tempfile.mkdtemp(dir=bench.folder, prefix=f"case-{number}-"))
+    signal.signal(signal.SIGALRM, too_long)
+    signal.alarm(LONGEST)
     try:
         kind(bench, random.Random(f"{seed}/{number}"))
     except FindingError as finding:
         return str(finding)
-    except Exception:
+    except (Exception, EndlessError):
         return traceback.format_exc()
     finally:
+        signal.alarm(0)
         shutil.rmtree(bench.place, ignore_errors=True)
     return ""
 
@@ -514,7 +526,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Damage what Regard reads, refuse what it writes.")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--cases", type=int, default=8000)
-    parser.add_argument("--minutes", type=float, default=10.0, help="no case begins after so many")
+    parser.add_argument("--minutes", type=float, default=6.0, help="no case begins after so many")
     parser.add_argument(
         "--kind", default="", help=f"only these: {', '.join(kind.__name__ for kind in (*SHARES, *RARE))}"
     )

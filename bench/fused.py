@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 import regard
-from regard.models.encoder_decoder import EncoderDecoder
+from regard.models.generator import EncoderDecoder
 from regard.nn.observe import UNOBSERVED, Observer
 
 LEDGER = Path(__file__).parent / "ledger.jsonl"

@@ -32,11 +32,12 @@ import regard
 from regard.convert.huggingface import from_transformers
 from regard.data.batches import Batches, menu_for
 from regard.runs.folder import Run
+from regard.settings import TrainSettings
 from regard.tasks.task import Tensors
-from regard.tasks.translate import Regularisation, TranslateTask
+from regard.tasks.translate import TranslateTask
 from regard.trainer.optimizer import make_optimizer
 from regard.trainer.start import open_task
-from regard.trainer.steps import EagerStep, GraphStep, StepContext
+from regard.trainer.steps import EagerStep, GraphStep
 
 LEDGER = Path(__file__).parent / "ledger.jsonl"
 CUDA = torch.device("cuda")
@@ -90,15 +91,13 @@ def regard_step(kind: str, dropout: float, task: TranslateTask) -> Take:
     for module in model.modules():
         if isinstance(module, nn.Dropout):
             module.p = dropout
-    habits = Regularisation(smoothing=SMOOTHING)
-    own = (
-        TranslateTask(model, task.tokenizers, task.train_examples, task.valid_examples, habits=habits).to(CUDA).train()
-    )
+    learn = TrainSettings(smoothing=SMOOTHING)
+    own = TranslateTask(model, task.tokenizers, task.train_examples, task.valid_examples, learn=learn).to(CUDA).train()
     optimizer = make_optimizer(
         "adamw", own, weight_decay=0.0, momentum=0.0, second_moment=0.98, capturable=kind != "eager"
     )
-    recipe = StepContext(own, optimizer, None, 1.0, autocast=True, device=CUDA)
-    step = EagerStep(recipe) if kind == "eager" else GraphStep(recipe, compiled=kind == "graph, compiled")
+    chosen = EagerStep if kind == "eager" else GraphStep
+    step = chosen(own, optimizer, autocast=True, compiled=kind == "graph, compiled")
     number = 0
 
     def take(batch: Tensors) -> Tensor:

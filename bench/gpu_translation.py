@@ -37,20 +37,19 @@ from torch.nn.attention import sdpa_kernel
 from ledger import enter, spread
 from regard.data.lines import read_lines
 from regard.decode.engines.captured import KERNELS, MENU, Captured
-from regard.decode.grouping import of_like_length
-from regard.decode.largest import by_blocks
+from regard.decode.front import by_blocks
 from regard.decode.options import SLACK
 from regard.decode.rules import Beam
-from regard.decode.search import search
+from regard.decode.search import of_like_length, search
 from regard.decode.texts import BUDGET
-from regard.models.encoder_decoder import EncoderDecoder
+from regard.models.generator import EncoderDecoder
 from regard.models.transformer import TransformerDecoder, TransformerEncoder
 from regard.nn.attention import Attention
-from regard.nn.positions import sinusoid
+from regard.nn.embeddings import sinusoid
 from regard.settings import TransformerModel
 from regard.tasks.load import load
 from regard.tasks.translator import Translator
-from regard.text.special import END, PAD, START
+from regard.text.vocabulary import END, PAD, START
 from translate import copy_into, marian
 
 Outputs = list[list[int]]

@@ -1,12 +1,13 @@
 """Hostile and valid requests mixed: 300 from 16 threads, what becomes of them, of the memory and of the last SIGTERM.
 
-    python bench/hostile.py RUN [--requests 300] [--threads 16] [--ledger]
+    python bench/hostile.py [RUN] [--requests 300] [--threads 16] [--seed 1] [--ledger]
 
 `regard serve RUN` is asked by threads that send, in an order drawn with a seed, translations of the built-in corpus and
 requests that mean harm: bodies that are no JSON, too deep or too long, texts and edits of thousands of words, HTML of
 hundreds of tags; and the most expensive ones that are allowed, whose clients soon leave. Every valid answer is
 compared with what `regard.load(RUN)` says. Then a short sentence is sent beside each of the expensive ones: how long it
-waits is printed. At last the service is told to end while requests are in flight.
+waits is printed. At last the service is told to end while requests are in flight. What must not be is printed last, and
+makes the exit code 1. Without a run the one that comes along is asked.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ import regard
 from ledger import enter
 from load import resident
 from regard.fable.corpus import generate
+from regard.runs.folder import packaged
 
 Answer = tuple[int, Any]
 CAT = "The black cat ate the mouse."
@@ -183,6 +185,7 @@ def end(place: str, process: subprocess.Popen[str], run: str, threads: int) -> d
 def measure(run: Path, requests: int, threads: int, seed: int) -> dict[str, Any]:
     with server(run) as (place, process):
         ask(place, *valid(run.name, CAT))
+        idle = resident(process.pid)
         mixed(place, run, requests // 3, threads, seed + 1)  # every cache is warm, every kind was seen
         before = resident(process.pid)
         found = mixed(place, run, requests, threads, seed)
@@ -200,16 +203,31 @@ def measure(run: Path, requests: int, threads: int, seed: int) -> dict[str, Any]
         "seed": seed,
         **found,
         "bugs": len(bugs),
-        "memory_mib": {"before": before >> 20, "after": after >> 20, "peak": peak >> 20},
+        "memory_mib": {"idle": idle >> 20, "before": before >> 20, "after": after >> 20, "peak": peak >> 20},
         "memory_growth": round(after / before - 1, 3),
         "short_beside_long_s": round(waited, 2),
         "sigterm": ended,
     }
 
 
-def main() -> None:
+def findings(found: dict[str, Any]) -> list[str]:
+    """What must not be."""
+    memory, ended = found["memory_mib"], found["sigterm"]
+    must = {
+        "every valid answer is right": found["wrong"] == 0,
+        "no answer is a 5xx": not found["bugs"]
+        and all(code < "5" for code in found["statuses_of_hostile"] if code != "left"),
+        "memory is at most a tenth higher afterwards": found["memory_growth"] <= 0.1,
+        "memory is never a gigabyte above idle": memory["peak"] - memory["idle"] <= 1024,
+        "a short sentence waits at most 2 s beside a long one": found["short_beside_long_s"] <= 2,
+        "SIGTERM lets those in flight end": ended["answered"] == ended["of"] and ended["exit"] == 0,
+    }
+    return [name for name, holds in must.items() if not holds]
+
+
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("run", type=Path)
+    parser.add_argument("run", type=Path, nargs="?", default=packaged())
     parser.add_argument("--requests", type=int, default=300)
     parser.add_argument("--threads", type=int, default=16)
     parser.add_argument("--seed", type=int, default=1)
@@ -220,7 +238,10 @@ def main() -> None:
     if chosen.ledger:
         flags = f"--requests {chosen.requests} --threads {chosen.threads} --seed {chosen.seed}"
         enter("hostile", found, f"python bench/hostile.py RUN {flags} --ledger")
+    for name in (wrong := findings(found)):
+        print(f"does not hold: {name}")
+    return min(1, len(wrong))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -6,19 +6,24 @@ import json
 import math
 import os
 import platform
+import re
 import statistics
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 LEDGER = Path(__file__).parent / "ledger.jsonl"
+_ABSOLUTE = re.compile(r"(?<![^\s=])/(?:[^\s/]+/)*(?=[^\s/])")  # the folders that a word of a command begins with
 
 
 def enter(bench: str, result: Mapping[str, object], command: str, ledger: Path = LEDGER) -> None:
-    """Append a line: which bench, when, where, the figures, and the command that gives them."""
+    """Append a line: which bench, when, where, the figures, and the command that gives them.
+
+    Of an absolute path in the command only the name is kept: the folders of one machine say nothing to others.
+    """
     where = {"bench": bench, "date": time.strftime("%Y-%m-%d"), "device": machine()}
     with ledger.open("a", encoding="utf-8") as lines:
-        lines.write(json.dumps({**where, **result, "command": command}, ensure_ascii=False) + "\n")
+        lines.write(json.dumps({**where, **result, "command": _ABSOLUTE.sub("", command)}, ensure_ascii=False) + "\n")
 
 
 def machine() -> str:

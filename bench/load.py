@@ -1,12 +1,12 @@
 """The service under load: 64 clients at once, with batches and without, and the memory over many requests.
 
-    python bench/load.py RUN [--clients 64] [--seconds 60] [--requests 20000] [--ledger]
+    python bench/load.py RUN [--clients 64] [--seconds 60] [--requests 20000 | --minutes 30] [--ledger]
 
 Two servers of the same run, `regard serve` and `regard serve serve.batch=1`, are asked in turn, ten seconds each, by
 clients that send one sentence of the built-in corpus, wait for its translation and send the next. Whoever is not asked
 is idle, so that both have the machine to themselves. The throughput ratio is the median over the rounds. Then the
-first server gets ``--requests`` more, and its resident memory is read on the way: the figure is the largest distance
-from the mean after a tenth of them, when every cache is warm.
+first server gets ``--requests`` more, or as many as fit into ``--minutes``, and its resident memory is read on the way:
+the figure is the largest distance from the mean after a tenth of them, when every cache is warm.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ class Tally:
 
 
 @contextlib.contextmanager
-def server(run: Path, *options: str) -> Iterator[tuple[str, int]]:
+def server(run: Path, *options: str, environment: dict[str, str] | None = None) -> Iterator[tuple[str, int]]:
     """The address and the process of a service."""
     command = [sys.executable, "-m", "regard", "serve", str(run), "--port", "0", "--json", "--quiet", *options]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment)
     assert process.stdout is not None
     address = json.loads(process.stdout.readline())["address"]
     try:
@@ -116,16 +116,19 @@ def resident(process: int) -> int:
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
-def memory(address: str, process: int, texts: Iterator[str], clients: int, requests: int) -> tuple[Tally, list[int]]:
-    """Ask so often, and look at the memory twenty times."""
+def memory(  # noqa: PLR0917
+    address: str, process: int, texts: Iterator[str], clients: int, requests: int, minutes: float
+) -> tuple[Tally, list[int]]:
+    """Ask so often, or for so long, and look at the memory twenty times."""
     tally, seen = Tally(), []
+    part = (60 * minutes / 20, 10**9) if minutes else (3600.0, requests // 20)
     for _ in range(20):
-        asyncio.run(load(address, texts, clients, tally, 3600.0, requests // 20))
+        asyncio.run(load(address, texts, clients, tally, *part))
         seen.append(resident(process))
     return tally, seen[2:]
 
 
-def measure(run: Path, clients: int, seconds: float, requests: int) -> dict[str, Any]:
+def measure(run: Path, clients: int, seconds: float, requests: int, minutes: float) -> dict[str, Any]:
     texts = cycle([each.source for each in generate("fr", count=5000, split="test", maximum_words=20)])
     together, alone = Tally(), Tally()
     with server(run) as (batching, process), server(run, "serve.batch=1") as (plain, _):
@@ -135,7 +138,7 @@ def measure(run: Path, clients: int, seconds: float, requests: int) -> dict[str,
         for _ in range(max(1, round(seconds / span))):
             asyncio.run(load(batching, texts, clients, together, span, 10**9))
             asyncio.run(load(plain, texts, clients, alone, span, 10**9))
-        held, seen = memory(batching, process, texts, clients, requests)
+        held, seen = memory(batching, process, texts, clients, requests, minutes)
     mean = statistics.mean(seen)
     errors = together.statuses + alone.statuses + held.statuses
     ratios = [first / second for first, second in zip(together.rates, alone.rates, strict=True)]
@@ -155,9 +158,12 @@ def measure(run: Path, clients: int, seconds: float, requests: int) -> dict[str,
         },
         "times_faster": round(statistics.median(ratios), 2),
         "memory": {
-            "requests": sum(held.statuses.values()),
+            "requests": held.statuses.total(),
+            "minutes": minutes,
+            "p99_ms": held.milliseconds(0.99),
             "mean_mib": round(mean / 2**20, 1),
             "largest_change": round(max(abs(each - mean) for each in seen) / mean, 4),
+            "growth": round(seen[-1] / seen[0] - 1, 4),
         },
     }
 
@@ -168,12 +174,16 @@ def main() -> None:
     parser.add_argument("--clients", type=int, default=64)
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--requests", type=int, default=20_000)
+    parser.add_argument(
+        "--minutes", type=float, default=0.0, help="of the second part, instead of a number of requests"
+    )
     parser.add_argument("--ledger", action="store_true", help="add the figures to bench/ledger.jsonl")
     chosen = parser.parse_args()
-    found = measure(chosen.run, chosen.clients, chosen.seconds, chosen.requests)
+    found = measure(chosen.run, chosen.clients, chosen.seconds, chosen.requests, chosen.minutes)
     print(json.dumps(found, indent=2))
     if chosen.ledger:
-        flags = f"--clients {chosen.clients} --seconds {chosen.seconds:g} --requests {chosen.requests}"
+        held = f"--minutes {chosen.minutes:g}" if chosen.minutes else f"--requests {chosen.requests}"
+        flags = f"--clients {chosen.clients} --seconds {chosen.seconds:g} {held}"
         enter("load", found, f"python bench/load.py RUN {flags} --ledger")
 
 

@@ -1,4 +1,5 @@
-"""How smooth Look inside is with 6 + 6 layers of 8 heads over 60 pieces: a hover frame, a redraw, and the trace itself.
+"""How smooth Look inside and the map are with 6 + 6 layers of 8 heads: a hover frame over 60 pieces, a redraw, the
+trace itself, and the frames of a zoom from the whole model into a head and back.
 
     PYTHONPATH=src:tests python bench/look.py [--ledger]
 
@@ -10,6 +11,7 @@ else the machine does. Prints a JSON object; ``--ledger`` appends it to bench/le
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import shutil
@@ -33,6 +35,8 @@ SHAPE = ("encoder_depth=6", "decoder_depth=6", "heads=8", "width=64", "hidden=64
 WORDS = " ".join((["the", "black", "cat", "ate", "a", "big", "mouse"] * 9)[:59])  # and <end>
 OUTPUT = " ".join((["le", "chat", "noir", "a", "mangé", "une", "souris"] * 9)[:59])
 MOVES = 400
+ZOOMED = ("encoder.5", "encoder.5.self", "encoder.5.self/3", "encoder.5.self", "encoder.5", "")
+ROUNDS = 4
 LEDGER = Path(__file__).parent / "ledger.jsonl"
 
 # Work of the page alone: what its handlers and its frame callbacks take, without waiting for the screen.
@@ -93,12 +97,39 @@ def measure(address: str) -> dict[str, Any]:
         size = len(page.request.post(f"{address}/api/v1/trace", data=body).body())
         seconds = time.perf_counter() - started
         redraw = page.evaluate(REDRAW)
+        zoom = zoomed(browser, page, watch, address)
         browser.close()
     return {
         "hover_frame_cpu_ms": round(worked, 2),
         "hover_frame_ms": {"median": round(statistics.median(times), 1), "p99": round(times[int(0.99 * MOVES)], 1)},
         "redraw_ms": round(redraw),
+        "map": zoom,
         "trace": {"bytes": size, "seconds": round(seconds, 3)},
+    }
+
+
+def zoomed(browser: Any, page: Any, watch: Any, address: str) -> dict[str, Any]:
+    """Zoom in and out. Frames are those that the compositor drew while a zoom was under way, from a trace."""
+    page.goto(f"{address}/#map?{urlencode({'run': 'big', 'text': ' '.join(WORDS.split()[:12])})}")
+    page.wait_for_selector(".scene .part", timeout=120_000)
+    for at in ZOOMED:  # what they show is asked for once
+        page.evaluate(ZOOM, [at])
+    hovers = sorted(page.evaluate(POINT, MOVES))
+    browser.start_tracing(
+        page=page, categories=["devtools.timeline.frame", "disabled-by-default-devtools.timeline.frame"]
+    )
+    before = busy(watch)
+    spans = [span for _ in range(ROUNDS) for span in page.evaluate(ZOOM, list(ZOOMED))]
+    worked = 1000 * (busy(watch) - before) / len(spans)
+    events = json.loads(browser.stop_tracing())["traceEvents"]
+    drawn = sorted(event["ts"] for event in events if event["name"] == "DrawFrame")
+    between = [later - earlier for earlier, later in itertools.pairwise(drawn) if later - earlier < 200_000]  # no pause
+    return {
+        "zooms": len(spans),
+        "frames_per_second": {"median": round(1e6 / statistics.median(between), 1), "frames": len(between)},
+        "callbacks_per_second": round(1000 / statistics.median(gap for span in spans for gap in span), 1),
+        "cpu_ms_a_zoom": round(worked, 1),
+        "hover_ms": {"median": round(statistics.median(hovers), 2), "p99": round(hovers[int(0.99 * MOVES)], 2)},
     }
 
 
@@ -115,6 +146,45 @@ async () => {
   document.querySelector(".selectors input[value=encoder]").click();
   await new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0)));
   return performance.now() - from;
+}
+"""
+
+# Each place in turn; of each zoom, the milliseconds between the page's frame callbacks while it moves.
+ZOOM = """
+async (places) => {
+  const spans = [];
+  for (const at of places) {
+    const query = new URLSearchParams(location.hash.split("?")[1]);
+    query.set("at", at);
+    location.hash = `#map?${query}`;
+    const wanted = () => document.querySelector(`.scene[data-at="${at}"]:not(.leaving)`);
+    while (!wanted()) await new Promise(requestAnimationFrame);
+    const gaps = [];
+    let last = await new Promise(requestAnimationFrame);
+    while (document.querySelector(".scene.leaving")) {
+      const now = await new Promise(requestAnimationFrame);
+      gaps.push(now - last);
+      last = now;
+    }
+    spans.push(gaps.length ? gaps : [16.7]);
+  }
+  return spans;
+}
+"""
+
+# The pointer goes from part to part of the whole.
+POINT = """
+async (moves) => {
+  const parts = [...document.querySelectorAll(".scene .part")];
+  const times = [];
+  for (let move = 0; move < moves; move++) {
+    const from = performance.now();
+    parts[move % parts.length].dispatchEvent(new PointerEvent("pointerover", {bubbles: true}));
+    document.body.offsetHeight;
+    times.push(performance.now() - from);
+    await new Promise((done) => setTimeout(done, 0));
+  }
+  return times;
 }
 """
 

@@ -8,6 +8,9 @@ import re
 from pathlib import Path
 from typing import Any
 
+from safetensors import SafetensorError
+from safetensors.torch import load, save
+
 DEEP = b"[" * 3000
 WORDS = (
     *(
@@ -78,6 +81,22 @@ def mutate_json(data: bytes, chance: random.Random) -> bytes:
     else:
         holder[key] = chance.choice(VALUES)
     return json.dumps(content).encode("utf-8", "surrogatepass")
+
+
+def mutate_numbers(data: bytes, chance: random.Random) -> bytes:
+    """Tensors of the same shapes with other numbers; what holds none is damaged as bytes are."""
+    try:
+        tensors = load(data)
+    except SafetensorError:
+        return mutate(data, chance)
+    floats = [name for name, tensor in tensors.items() if tensor.is_floating_point() and tensor.numel()]
+    if not floats:
+        return mutate(data, chance)
+    value = chance.choice((float("nan"), float("inf"), float("-inf"), 0.0, 1e38, -1e38, 1e-40, 1e4))
+    for name in chance.sample(floats, chance.choice((1, len(floats)))):
+        flat = tensors[name].reshape(-1)
+        flat[chance.randrange(len(flat)) if chance.random() < 0.5 else slice(None)] = value
+    return save(tensors)
 
 
 def _holders(content: Any) -> list[tuple[Any, Any]]:

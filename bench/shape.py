@@ -152,7 +152,7 @@ def shared_names(files: list[File]) -> dict[str, list[str]]:
 
 
 def rooms_of(source: Path) -> list[str]:
-    """Top-level modules but for ``__init__``, and top-level folders with source in them."""
+    """What imports and is imported: top-level folders with source in them, and modules beside but for ``__init__``."""
     paths = (path.relative_to(source) for path in source.rglob("*") if path.suffix in (".py", ".js"))
     return sorted({path.parts[0].removesuffix(".py") for path in paths} - {"__init__"})
 
@@ -189,7 +189,7 @@ def figures(source: Path, files: list[File], seen: Seen | None) -> dict[str, str
         total["templates"] += len(path.read_text(encoding="utf-8").splitlines())
     found = {
         "top-level modules": sum((source / f"{room}.py").is_file() for room in rooms if room != "__main__"),
-        "rooms": len(rooms),
+        "rooms": sum((source / room).is_dir() for room in rooms),
         "imports from room to room": sum(map(len, doors.values())),
         "longest chain of imports": len(longest_chain(doors)),
         **{name: total[name] for name in ("files", "lines")},

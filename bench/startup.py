@@ -15,6 +15,7 @@ import os
 import statistics
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 import regard
@@ -40,10 +41,10 @@ def commands(run: Path, text: str) -> dict[str, list[str]]:
     }
 
 
-def seconds(command: list[str]) -> float:
+def seconds(command: list[str], environment: Mapping[str, str] = os.environ) -> float:
     """CPU seconds of a process that must end well; what it writes goes nowhere."""
     quiet = [(os.POSIX_SPAWN_OPEN, stream, os.devnull, os.O_WRONLY, 0) for stream in (1, 2)]
-    number = os.posix_spawn(command[0], command, os.environ, file_actions=quiet)
+    number = os.posix_spawn(command[0], command, environment, file_actions=quiet)
     _, status, used = os.wait4(number, 0)
     assert os.waitstatus_to_exitcode(status) == 0, command
     return used.ru_utime + used.ru_stime

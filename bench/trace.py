@@ -26,8 +26,8 @@ from regard.decode.rules import Beam
 from regard.decode.search import search
 from regard.explain.replay import replay
 from regard.explain.trace import DESCRIPTION, TENSORS
-from regard.models.encoder_decoder import EncoderDecoder
-from regard.text.special import END
+from regard.models.generator import EncoderDecoder
+from regard.text.vocabulary import END
 
 LEDGER = Path(__file__).parent / "ledger.jsonl"
 PRESET, SIZE, LENGTH, BEAM, THREADS = "transformer-base", 8000, 60, 5, 2

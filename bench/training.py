@@ -40,8 +40,7 @@ from ledger import enter, machine, spread
 from peers.environments import interpreter
 from peers.protocol import Work, read_batches
 from regard.data.batches import Batches
-from regard.data.encoding import PairEncoder
-from regard.data.examples import encode_examples
+from regard.data.encoding import PairEncoder, encode_examples
 from regard.text.tokenizers import Tokenizers
 
 ROOT = Path(__file__).parents[1]
@@ -101,17 +100,12 @@ RACE = [name for name in CONTESTANTS if "divided" not in name]  # unless others 
 
 
 class Worker:
-    """A contestant's process."""
+    """A contestant's process: a Python, a module of `peers` with its arguments, and its environment."""
 
-    def __init__(self, entry: Entry, folder: Path, options: argparse.Namespace, log: Path) -> None:
+    def __init__(self, python: str, words: list[str], environment: dict[str, str], folder: Path, log: Path) -> None:
         self.log = log
-        environment = {key: value for key, value in os.environ.items() if not key.startswith(("OMP_", "GOMP_", "MKL_"))}
-        environment |= SPIN[entry.spin or options.spin] | VECTORS[options.vectors]
-        environment["PYTHONPATH"] = os.pathsep.join((str(ROOT / "bench"), *_source(entry)))
-        environment["OMP_NUM_THREADS"] = str(options.threads)
-        command = [interpreter(entry.worker), "-P", "-W", "ignore", "-m", f"peers.{entry.worker}"]
         self.process = subprocess.Popen(
-            [*command, str(folder), *entry.arguments],
+            [python, "-P", "-W", "ignore", "-m", *words],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log.open("w", encoding="utf-8"),
@@ -144,8 +138,17 @@ class WorkerError(Exception):
     """A contestant gave up."""
 
 
-def _source(entry: Entry) -> tuple[str, ...]:
-    return (str(ROOT / "src"),) if entry.ours else ()
+def worker(entry: Entry, folder: Path, options: argparse.Namespace, log: Path) -> Worker:
+    environment = surroundings(options.threads, ROOT / "bench", *([ROOT / "src"] if entry.ours else []))
+    environment |= SPIN[entry.spin or options.spin] | VECTORS[options.vectors]
+    words = [f"peers.{entry.worker}", str(folder), *entry.arguments]
+    return Worker(interpreter(entry.worker), words, environment, folder, log)
+
+
+def surroundings(threads: int, *path: Path) -> dict[str, str]:
+    """An environment with so many threads and these places to import from, whatever ours says."""
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(("OMP_", "GOMP_", "MKL_"))}
+    return kept | {"PYTHONPATH": os.pathsep.join(map(str, path)), "OMP_NUM_THREADS": str(threads)}
 
 
 # What they work on
@@ -184,7 +187,7 @@ def workers(names: list[str], folder: Path, options: argparse.Namespace) -> Iter
         for number, name in enumerate(names):
             entry = Entry("matrix") if name == "matrix" else CONTESTANTS[name]
             try:
-                found[name] = Worker(entry, folder, options, folder / f"worker-{number}.log")
+                found[name] = worker(entry, folder, options, folder / f"worker-{number}.log")
             except (WorkerError, subprocess.CalledProcessError) as error:
                 print(f"{name}: left out; {error}", file=sys.stderr)
                 continue

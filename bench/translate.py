@@ -27,14 +27,13 @@ from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList,
 import regard
 from ledger import enter, exponent
 from regard.convert.huggingface import from_transformers
-from regard.decode.grouping import of_like_length
 from regard.decode.rules import Beam
-from regard.decode.search import search
+from regard.decode.search import of_like_length, search
 from regard.decode.texts import BUDGET
-from regard.models.encoder_decoder import EncoderDecoder
+from regard.models.generator import EncoderDecoder
 from regard.settings import TransformerModel
 from regard.tasks.load import load
-from regard.text.special import END, PAD, START, UNK
+from regard.text.vocabulary import END, PAD, START, UNK
 
 NEVER = -1e4  # a bias that lets nothing end before its limit
 LENGTHS = (10, 20, 40, 80, 160)

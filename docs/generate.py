@@ -1,5 +1,6 @@
-"""Write docs/reference, the limits in docs/serving.md, the lines that docs/architecture.md links to and the studio's
-colours from the code, docs/benchmarks.md from the ledger: so they agree.
+"""Write from the code docs/reference, the limits in docs/runs.md and docs/serving.md, the lines that
+docs/architecture.md links to, the studio's colours and the words that shells complete; the studio's glossary from
+docs/glossary.md, and docs/benchmarks.md from the ledger: so they agree.
 
 python docs/generate.py
 """
@@ -7,42 +8,53 @@ python docs/generate.py
 from __future__ import annotations
 
 import ast
+import json
 import re
 import sys
 import types
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin
 
 import torch
+import typer
 
 import regard
-from regard.explain import edits, looked, replay
+from regard.cli import completion
+from regard.cli.main import app
+from regard.cli.verb import fields_of
+from regard.convert import foreign, package
+from regard.data import lines, parquet, tables, vectors
+from regard.evaluate import evaluate
+from regard.explain import edits, look, replay
 from regard.explain.walkthrough.example import example
 from regard.explain.walkthrough.render import markdown
+from regard.runs import archive, folder, log
+from regard.runs import card as cards
 from regard.serve import corpora, jobs, limits, markup
 from regard.serve.limits import Limits
 from regard.settings import (
+    AdaptSettings,
     AttentionSettings,
+    AverageSettings,
     BahdanauDecoderSettings,
     ConditionalDecoderSettings,
     ContextDecoderSettings,
     DataSettings,
-    LastAverage,
     LuongDecoderSettings,
-    MonotonicWindowSettings,
-    MovingAverageSettings,
-    NoWindow,
-    PredictedWindowSettings,
     RecurrentAttention,
     RecurrentModel,
     ReinforceSettings,
     Settings,
+    SourceSettings,
     TextSettings,
     TrainSettings,
     TransformerModel,
     VectorSettings,
+    WindowSettings,
 )
 from regard.settings.call import DecodeSettings, MeasureSettings, ServeSettings
+from regard.settings.help import all_fields
 from regard.settings.loading import written
 from regard.settings.reading import Frozen
 from regard.show import colours
@@ -52,7 +64,7 @@ import measurements
 
 DOCS = Path(__file__).parent
 REFERENCE = DOCS / "reference"
-STUDIO_COLOURS = DOCS.parent / "src" / "regard" / "studio" / "pieces" / "colours.js"
+STUDIO_PIECES = DOCS.parent / "src" / "regard" / "studio" / "pieces"
 SOURCE = "<!-- made by `make docs`; change the code, not this file -->\n"
 
 # Where each kind of settings stands in the file, outermost first.
@@ -66,15 +78,14 @@ TABLES: list[tuple[str, type[Frozen]]] = [
     ("model.decoder.attention", RecurrentAttention),
     ("model, kind = transformer", TransformerModel),
     ("model.encoder_attention, model.decoder_attention, model.cross_attention", AttentionSettings),
-    ("….window, kind = none", NoWindow),
-    ("….window, kind = monotonic", MonotonicWindowSettings),
-    ("….window, kind = predicted", PredictedWindowSettings),
+    ("….window", WindowSettings),
     ("model.vectors", VectorSettings),
     ("text", TextSettings),
+    ("text.source", SourceSettings),
     ("data", DataSettings),
     ("train", TrainSettings),
-    ("train.average, kind = moving", MovingAverageSettings),
-    ("train.average, kind = last", LastAverage),
+    ("train.average", AverageSettings),
+    ("train.adapt", AdaptSettings),
     ("train.reinforce", ReinforceSettings),
     ("decode", DecodeSettings),
     ("measure", MeasureSettings),
@@ -149,6 +160,38 @@ def attention_page() -> str:
     return "\n".join([SOURCE, title, "", ATTENTION.rstrip(), steps])
 
 
+def bytes_of(count: int) -> str:
+    """For people; all limits are powers of two."""
+    for size, name in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
+        if count >= size:
+            return f"{count // size:,} {name}"
+    return f"{count:,} bytes"
+
+
+def reading_table() -> str:
+    """What is read of a file."""
+    swells = f"{package._SWELLS} times its size and {bytes_of(package._SLACK)}, {package._MEMBERS:,} files"
+    rows = [
+        ("a line of text, of stdin too; a unit of a TMX file; a text in Parquet", bytes_of(lines.LONGEST_LINE), 3),
+        ("a record of CSV", f"{tables.LARGEST_RECORD:,} characters", 3),
+        ("a column in a row group of Parquet, unfolded", bytes_of(parquet.LARGEST_PART), 3),
+        ("a word of a file of vectors", bytes_of(vectors._LONGEST_WORD), 3),
+        ("a line that is scored", f"{evaluate.LONGEST:,} pieces", 3),
+        ("a file of scores", bytes_of(cards._LARGEST), 3),
+        ("a log: its last", f"{bytes_of(log.LONGEST)}, {log.MOST:,} events", "the rest is not read"),
+        ("a line of a log", bytes_of(log.LONGEST_LINE), "is passed over"),
+        ("a file of an archive, and of a model from elsewhere, other than weights", bytes_of(archive._LARGEST_TEXT), 4),
+        ("an archive's list of contents", bytes_of(archive._LARGEST_CONTENTS), 4),
+        ("what tar says of one file", bytes_of(archive._LARGEST_HEADER), 4),
+        ("the header of a safetensors file", bytes_of(folder._HEADER), 4),
+        ("an archive of a model from elsewhere", swells, 4),
+        ("archives inside it, and inside those", f"{package._NESTED} deep", "are not opened"),
+        ("a vocabulary of a model from elsewhere", f"{foreign.MOST_PIECES:,} pieces", 4),
+    ]
+    found = [f"| {what} | {most} | {code} |" for what, most, code in rows]
+    return "\n".join(["| what is read | at the most | else, exit code |", "|---|---:|---|", *found, ""])
+
+
 def limits_table() -> str:
     """What one request may ask for."""
     own = Limits()
@@ -172,7 +215,7 @@ def limits_table() -> str:
         ("a string or a list in an edit", f"{edits.LONGEST:,} long", 400),
         ("a text or an output that is looked into", f"{replay.MOST_PIECES:,} pieces", 400),
         ("attention weights of one trace", f"{replay.MOST_NUMBERS:,}", 400),
-        ("pieces written × all pieces, where each has a gradient", f"{looked.MOST_STEPS:,}", 400),
+        ("pieces written × all pieces, where each has a gradient", f"{look.MOST_STEPS:,}", 400),
         ("sentences in which a word is looked at", f"{limits.SENTENCES}", 400),
         ("overrides of a training", f"{limits.OVERRIDES}", 400),
         ("runs that are compared at once", f"{limits.COMPARED}", 400),
@@ -182,17 +225,20 @@ def limits_table() -> str:
         ("weights in memory, engines included (`serve.memory`)", f"{own.memory >> 30} GiB", 503),
         ("requests at once; of connections, those that have asked for nothing go first", f"{own.connections}", 503),
     ]
-    lines = [f"| {what} | {most} | {status} |" for what, most, status in rows]
-    return "\n".join(["| what | at the most | else |", "|---|---:|---|", *lines, ""])
+    found = [f"| {what} | {most} | {status} |" for what, most, status in rows]
+    return "\n".join(["| what | at the most | else |", "|---|---:|---|", *found, ""])
 
 
 MARKS = "<!-- limits: made by `make docs` -->\n", "<!-- /limits -->"
 
 
-def serving_page() -> str:
-    """The page about serving, with the table of limits as it is now."""
-    before, _, rest = (DOCS / "serving.md").read_text(encoding="utf-8").partition(MARKS[0])
-    return f"{before}{MARKS[0]}{limits_table()}{MARKS[1]}{rest.partition(MARKS[1])[2]}"
+LIMITS = {"runs.md": reading_table, "serving.md": limits_table}
+
+
+def limits_page(name: str) -> str:
+    """A page with its table of limits as it is now."""
+    before, _, rest = (DOCS / name).read_text(encoding="utf-8").partition(MARKS[0])
+    return f"{before}{MARKS[0]}{LIMITS[name]()}{MARKS[1]}{rest.partition(MARKS[1])[2]}"
 
 
 _LINK = re.compile(r"(\[`([\w.]+)`\]\(\.\./(src/regard/[\w/]+\.py)#L)\d+\)")
@@ -213,6 +259,97 @@ def line_of(file: Path, name: str) -> int:
     return found.lineno
 
 
+def glossary_terms() -> list[tuple[str, str]]:
+    """The terms of the field in docs/glossary.md, each with its meaning."""
+    text = (DOCS / "glossary.md").read_text(encoding="utf-8").partition("## Terms of the field")[2]
+    return re.findall(r"^\| (.+?) \| (.+?) \|$", text, re.MULTILINE)[1:]  # without the table's head
+
+
+def words_module() -> str:
+    """Those terms, for the studio."""
+    rows = glossary_terms()
+    lines = "\n".join(f"  [{json.dumps(term)}, {json.dumps(meaning, ensure_ascii=False)}]," for term, meaning in rows)
+    return (
+        "// Made by `make docs` from docs/glossary.md; change that, not this file.\n\n"
+        f"// prettier-ignore\nexport const TERMS = [\n{lines}\n];\n"
+    )
+
+
+# Values of options that are words; of others the shell completes files, and of these runs.
+VALUES = {
+    "--device": "auto|cpu|cuda",
+    "--show": "text|align|scores|doubt",
+    "--side": "cross|encoder|decoder",
+    "--head": "best|mean|all",
+    "--task": "translate|tag|classify|language",
+    "--to": "archive|ctranslate2|ctranslate2-int8|ctranslate2-float16|huggingface",
+    "--corpus": "fable:fr|fable:hi",
+}
+RUNS = {"--from", "--resume", "--with", "--run"}
+
+
+def completion_table() -> str:
+    """All that `regard.cli.completion` offers but runs, which are where it is asked."""
+    root = typer.main.get_command(app)
+    settings = {}
+    for path, field in all_fields():
+        values = completed_values(field.annotation, None if field.is_required() else field.default)
+        known = settings.setdefault(path, {"about": brief(field.description), "values": []})
+        known["values"] += [value for value in values if value not in known["values"] and " " not in value]
+    table = {
+        "presets": {name: regard.load_settings(name).about for name in regard.preset_names()},
+        "groups": {name: brief(each.help) for name, each in root.commands.items() if hasattr(each, "commands")},
+        "verbs": {name: verb_words(name, command) for name, command in commands(root)},
+        "settings": settings,
+    }
+    return json.dumps(table, ensure_ascii=False, indent=1) + "\n"
+
+
+def completed_values(annotation: Any, usual: Any) -> list[str]:
+    """All values of a setting where they are few, else the usual one."""
+    if get_origin(annotation) is Literal:
+        return [str(value) for value in get_args(annotation)]
+    if annotation in (bool, bool | None):
+        return ["true", "false"]
+    return [shown] if isinstance(usual, int | float | str) and (shown := written(usual)).isprintable() else []
+
+
+def brief(text: str | None) -> str:
+    """The beginning of an explanation, on one line."""
+    words = " ".join((text or "").split())
+    return words if len(words) <= 80 else words[:80].rpartition(" ")[0] + " …"
+
+
+def commands(group: Any, before: str = "") -> Iterator[tuple[str, Any]]:
+    for name, each in group.commands.items():
+        yield from commands(each, f"{before}{name} ") if hasattr(each, "commands") else [(before + name, each)]
+
+
+def verb_words(name: str, command: Any) -> dict[str, Any]:
+    """What may stand behind a verb."""
+    parameters = command.get_params(typer.Context(command))
+    arguments = [each for each in parameters if each.param_type_name == "argument"]
+    training = [path for path, _ in all_fields(calls=False)]
+    words = [[kind for kind, sign in SIGNS.items() if re.search(sign, each.metavar or each.name)] for each in arguments]
+    return {
+        "about": brief(command.help),
+        "words": words,
+        "more": bool(arguments) and arguments[-1].nargs == -1,
+        "settings": list(dict.fromkeys(training if name in ("train", "settings show") else dict(fields_of(name)))),
+        "options": {
+            option: {
+                "about": brief(each.help),
+                "takes": "" if each.is_flag else "run" if option in RUNS else f"={VALUES.get(option, '')}",
+            }
+            for each in parameters
+            if each.param_type_name == "option"
+            for option in each.opts
+        },
+    }
+
+
+SIGNS = {"run": r"RUN|^runs?$", "preset": "PRESET", "setting": "SETTING=VALUE", "name": "^setting$", "verb": "VERB"}
+
 PAGES = {"settings.md": settings_page, "presets.md": presets_page, "attention.md": attention_page}
 
 
@@ -227,7 +364,9 @@ if __name__ == "__main__":
     REFERENCE.mkdir(exist_ok=True)
     for name, page in PAGES.items():
         (REFERENCE / name).write_text(page(), encoding="utf-8")
-    STUDIO_COLOURS.write_text(colours.module(), encoding="utf-8")
-    written = {"serving.md": serving_page(), "architecture.md": architecture_page()}
-    for name, text in {**benchmarks(), **written}.items():
+    completion.TABLE.write_text(completion_table(), encoding="utf-8")
+    (STUDIO_PIECES / "colours.js").write_text(colours.module(), encoding="utf-8")
+    (STUDIO_PIECES / "words.js").write_text(words_module(), encoding="utf-8")
+    pages = {name: limits_page(name) for name in LIMITS} | {"architecture.md": architecture_page()}
+    for name, text in {**benchmarks(), **pages}.items():
         (DOCS / name).write_text(text, encoding="utf-8")

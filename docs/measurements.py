@@ -39,6 +39,12 @@ NAMES = {
     "equal_to_native": "outputs as native",
     "bleu": "BLEU",
     "times_import_torch": "times `import torch`",
+    "old_ms": "0.1, ms",
+    "new_ms": "now, ms",
+    "ratio_spread": "middle half",
+    "cpu_ratio": "ratio of CPU seconds",
+    "cpu_ratio_spread": "middle half of them",
+    "p99_ms": "p99, ms",
 }
 SHARES = ("share_of_peak", "share_of_model_rate", "padding", "equal_to_native")
 
@@ -250,6 +256,16 @@ SECTIONS: list[tuple[str, str, tuple[str, ...], Callable[[Sequence[Line]], str],
         ("contestant",),
         lambda lines: f"{table(lines)}\n\n{source(lines)}",
         "CPU seconds of a whole process, beside one that only imports torch. The processes take turns.",
+    ),
+    (
+        "versions",
+        "Beside version 0.1",
+        ("work",),
+        lambda lines: f"{busy(lines)}{table(lines, 'work')}\n\n{source(lines)}",
+        "Both versions do the same work in turn: two training steps, 200 sentences translated, ten looked into, a "
+        "whole process, one request of a service. A ratio is the new time by the old in the same round; below 1 the "
+        "new version is faster; CPU seconds are those of the process, or of the service. Where no engine is named each "
+        "version takes its own: 0.1 its own search, the new one CTranslate2 after 1,000 sentences.",
     ),
     ("growth", "Translation by sentence length", ("preset",), growth, "Greedy, source and output of the same length."),
     (

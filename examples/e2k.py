@@ -13,10 +13,10 @@ from safetensors import safe_open
 
 import regard
 from regard.convert.foreign import Foreign, Ids, write
-from regard.runs.origin import Origin
-from regard.text.characters import CharacterTokenizer
+from regard.runs.folder import Origin
 from regard.text.tokenizers import Frame, Tokenizers
 from regard.text.vocabulary import Vocabulary
+from regard.text.words import CharacterTokenizer
 
 NAMES = {"encoder_fc.0": "encoder.annotate", "attn.out_proj": "decoder.attention.projections.output"}
 NAMES |= {"encoder": "encoder.stack.layers.0.kernel", "pre_decoder": "decoder.stack.layers.0.kernel"}

@@ -15,11 +15,10 @@ import torch
 
 import regard
 from regard.convert.foreign import Foreign, Ids, write
-from regard.runs.origin import Origin
-from regard.text.characters import CharacterTokenizer
+from regard.runs.folder import Origin
 from regard.text.tokenizers import Tokenizers
 from regard.text.vocabulary import Vocabulary
-from regard.text.words import SpaceTokenizer
+from regard.text.words import CharacterTokenizer, SpaceTokenizer
 
 LETTERS = ["<pad>", "<unk>", "</s>", *"abcdefghijklmnopqrstuvwxyz"]
 VOWELS = [f"{vowel}{stress}" for vowel in re.findall("..", "AAAEAHAOAWAYEHEREYIHIYOWOYUHUW") for stress in range(3)]

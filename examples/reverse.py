@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 
 import regard
-from regard.models.encoder_decoder import EncoderDecoder
-from regard.text.special import END, PAD, START
+from regard.models.generator import EncoderDecoder
+from regard.text.vocabulary import END, PAD, START
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 OFFSET = 4  # the special tokens come first

@@ -86,7 +86,7 @@ def drawn_once() -> Iterator[None]:
         return map(sentence, range(count))
 
     with pytest.MonkeyPatch.context() as patch:
-        for room in ("regard.tasks.corpus", "regard.explain.aligner"):
+        for room in ("regard.tasks.corpus", "regard.explain.alignment"):
             patch.setattr(f"{room}.generate", drawn)
         patch.setattr("regard.tasks.corpus.VALID", 101)
         patch.setattr("regard.trainer.start.HELD_OUT", 23)

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 import regard
-from regard.runs.log import Moment, Validation
-from regard.runs.samples import Watched
+from regard.runs.log import Moment, Validation, Watched
 from regard.settings import Settings
 
 SMALL = (

@@ -25,10 +25,10 @@ from regard.convert.foreign import Foreign, write
 from regard.convert.recognise import opened
 from regard.models import build
 from regard.runs.checkpoint import model_tensors
-from regard.runs.origin import Origin
+from regard.runs.folder import Origin
 from regard.settings import load_settings
 from regard.tasks.engines import export
-from regard.tasks.load import open_material
+from regard.tasks.load import open_translator
 from regard.text.tokenizers import Tokenizers
 
 LINES = ["the black cat ate the mouse .", "a small dog sees the bear", "le chat noir a mangé la souris ."] * 3
@@ -218,7 +218,7 @@ def checkpoint(folder: Path, *, old: bool = False, model: dict[str, Tensor] | No
 
 def ctranslate2_folder(folder: Path) -> Path:
     with tempfile.TemporaryDirectory() as place:
-        return export(open_material(small_run(Path(place) / "run")), folder, "int8")
+        return export(open_translator(small_run(Path(place) / "run")), folder, "int8")
 
 
 def huggingface_folder(folder: Path) -> Path:
@@ -226,12 +226,28 @@ def huggingface_folder(folder: Path) -> Path:
     return folder
 
 
+def tokenizer_json_folder(folder: Path) -> Path:
+    """The same with ``tokenizer.json`` in place of all that says how a text is cut."""
+    opus(folder)
+    processor = sentencepiece.SentencePieceProcessor(model_file=str(folder / "source.spm"))
+    pieces = json.loads((folder / "vocab.json").read_text(encoding="utf-8"))
+    for name in ("source.spm", "target.spm", "vocab.json"):
+        (folder / name).unlink()
+    listed = [[piece, processor.get_score(processor.piece_to_id(piece))] for piece in pieces]
+    model = {"type": "Unigram", "unk_id": 1, "vocab": listed}
+    content = {"model": model, "pre_tokenizer": {"type": "Metaspace", "replacement": "▁"}}
+    (folder / "tokenizer.json").write_text(json.dumps(content), encoding="utf-8")
+    return folder
+
+
 FORMATS: dict[str, Callable[[Path], Path]] = {
     "ctranslate2": ctranslate2_folder,
     "huggingface": huggingface_folder,
+    "tokenizer-json": tokenizer_json_folder,
     "fairseq": checkpoint,
     "marian-bin": marian_files.binary_folder,
     "marian-npz": marian_files.npz_folder,
+    "marian-s2s": marian_files.recurrent_folder,
 }
 
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 from regard.evaluate.comparison import Conditions
 from regard.evaluate.run_report import (
     CorpusCard,
-    CurvePoint,
     Learning,
     Look,
     Recipe,
@@ -17,13 +16,12 @@ from regard.evaluate.run_report import (
 )
 from regard.explain.beam import Searched, SearchNode
 from regard.explain.heatmap import HeatMap, reaching
-from regard.explain.looked import WordLink
-from regard.metrics.by_length import Bucket
-from regard.metrics.habits import Habits
+from regard.explain.look import WordLink
+from regard.metrics.groups import Bucket, Habits
 from regard.metrics.labels import Confusion
 from regard.metrics.translation import Quality
 from regard.runs.listing import Summary
-from regard.runs.log import Validation
+from regard.runs.log import Moment, Validation
 
 NASTY = "<script>document.title='caught'</script>"
 ARABIC, HINDI = "القط الأسود أكل الفأر", "काली बिल्ली ने चूहा खाया"
@@ -52,13 +50,17 @@ def bucket(name: str, score: float | None, count: int = 61, margin: float = 1.0)
     return Bucket(name, count, None if score is None else quality(score, margin))
 
 
+def moment(step: int, loss: float, norm: float, rate: float) -> Moment:
+    return Moment(step, 0, loss, norm, rate, 3, 3.0, 1.0, 0.5, 1)
+
+
 def learning(*losses: float, score: str = "BLEU", scores: tuple[float, ...] = (), rate: float = 1.0) -> Learning:
     """One validation every 100 steps, with a training loss that always falls."""
     values = scores or tuple(10.0 * number for number, _ in enumerate(losses))
     lowest = min(losses, default=0.0)
     return Learning(
         tuple(
-            CurvePoint(100 * number, 9.0 / number, 1.0, 1.0 if number == 1 else rate)
+            moment(100 * number, 9.0 / number, 1.0, 1.0 if number == 1 else rate)
             for number in range(1, len(losses) + 1)
         ),
         tuple(

@@ -19,13 +19,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 import corpora_for_tests as small
 from regard.explain.alignment import Aligner
-from regard.serve.app import Service, create_app
+from regard.serve.app import create_app
 from regard.serve.guard import Doors
 from regard.serve.library import Library
 from regard.serve.limits import Limits
-from regard.serve.server import Address, address, make
-from regard.text.special import SPECIAL_TOKENS
+from regard.serve.server import address, listen, make
 from regard.text.tokenizers import Tokenizers
+from regard.text.vocabulary import SPECIAL_TOKENS
 from regard.trainer.start import start
 
 CAT = "the black cat ate the mouse"
@@ -71,14 +71,14 @@ def client(
 ) -> Iterator[TestClient]:
     """Asks the app directly. What goes wrong inside is an answer, as it is for everyone."""
     library = Library(runs, limits=limits)
-    service = Service(library, studio, doors or Doors(), None if log is None else log.append)
-    with TestClient(create_app(service), f"http://{host}", raise_server_exceptions=False) as found:
+    app = create_app(library, doors, studio=studio, log=None if log is None else log.append)
+    with TestClient(app, f"http://{host}", raise_server_exceptions=False) as found:
         yield found
 
 
 def client_of(library: Library) -> TestClient:
     """Asks about the runs of a library."""
-    return TestClient(create_app(Service(library)), "http://localhost")
+    return TestClient(create_app(library), "http://localhost")
 
 
 class Kept:
@@ -102,10 +102,10 @@ def on_a_port(
 ) -> Iterator[str]:
     """The address of the whole service, as `regard serve` starts it, in a thread of this process."""
     limits = limits or Limits()
-    app = create_app(Service(Library(runs, limits=limits), studio=studio, doors=doors or Doors()))
+    app = create_app(Library(runs, limits=limits), doors, studio=studio)
     if kept:
         app.add_middleware(Kept)
-    listening, ready = Address("127.0.0.1", 0).open(), threading.Event()
+    listening, ready = listen("127.0.0.1", 0), threading.Event()
     server = make(app, reading=limits.reading, started=ready.set)
     thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
     thread.start()

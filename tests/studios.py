@@ -12,9 +12,9 @@ from typing import Any
 
 from fastapi.testclient import TestClient
 
-from regard.serve.app import Service, create_app
+from regard.serve.app import create_app
+from regard.serve.jobs import started
 from regard.serve.library import Library
-from regard.serve.processes import Process, started
 
 SETTINGS = "about = 'by hand'\n[model]\nkind = 'recurrent'\n"
 
@@ -22,7 +22,7 @@ SETTINGS = "about = 'by hand'\n[model]\nkind = 'recurrent'\n"
 @contextmanager
 def client(runs: Path | None, **about: Any) -> Iterator[TestClient]:
     """The whole service, as a client sees it."""
-    app = create_app(Service(Library(runs, **about)))
+    app = create_app(Library(runs, **about))
     with TestClient(app, base_url="http://127.0.0.1", headers={"X-Regard": "test"}) as found:
         yield found
 
@@ -42,13 +42,13 @@ class Children:
         self.asked: list[list[str]] = []
         self.children: list[subprocess.Popen[bytes]] = []
 
-    def spawn(self, arguments: Sequence[str], folder: Path) -> Process:
+    def spawn(self, arguments: Sequence[str], folder: Path) -> tuple[int, str]:
         self.asked.append(list(arguments))
         (folder / "result.json").touch()
         child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
         self.children.append(child)
         threading.Thread(target=child.wait, daemon=True).start()
-        return Process(child.pid, started(child.pid))
+        return child.pid, started(child.pid)
 
     def end(self) -> None:
         for child in self.children:

@@ -9,21 +9,25 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import regard
-from regard.models.encoder_decoder import EncoderDecoder
-from regard.models.labeller import Labeller
-from regard.models.language_model import LanguageModel
+from regard.models.generator import EncoderDecoder, Labeller, LanguageModel
 from regard.settings import RecurrentModel, Settings
-from regard.text.special import PAD, START
+from regard.text.vocabulary import PAD, START
 
 SOURCE_SIZE, TARGET_SIZE, LABELS = 23, 29, 5
 PRESETS = regard.preset_names()
+VECTORS = " of vectors"  # behind the name of a preset: its source is a sequence of these
+NUMBERS = 3  # of a vector
+READERS = (*PRESETS, *(f"{preset}{VECTORS}" for preset in PRESETS))
 
 RECURRENT = ("model.width=7", "model.hidden=11")
 TRANSFORMER = ("model.width=15", "model.heads=3", "model.hidden=19", "model.encoder_depth=2", "model.decoder_depth=2")
 
 
 def settings(preset: str, *overrides: str) -> Settings:
-    """A preset, shrunk."""
+    """A preset, shrunk; of those that read vectors, half see their neighbours too."""
+    if preset.endswith(VECTORS):
+        preset = preset.removesuffix(VECTORS)
+        overrides = (*overrides, "model.tie=none", f"model.reach={1 if PRESETS.index(preset) % 2 else 3}")
     sizes = TRANSFORMER if preset.startswith("transformer") else RECURRENT
     if preset == "luong-local":
         sizes = (*sizes, "model.decoder.attention.window.reach=2")
@@ -36,7 +40,17 @@ def translator(preset: str, *overrides: str) -> EncoderDecoder:
     torch.manual_seed(0)
     model = settings(preset, *overrides).model
     size = TARGET_SIZE if model.tie == "all" else SOURCE_SIZE
+    if preset.endswith(VECTORS):
+        return regard.encoder_decoder(model, NUMBERS, TARGET_SIZE, vectors=True).double().eval()
     return regard.encoder_decoder(model, size, TARGET_SIZE).double().eval()
+
+
+def read(preset: str, source: Tensor) -> Tensor:
+    """The source as the model of a preset takes it: ids, or (…, S, 1 + F) with numbers that hang on each id."""
+    if not preset.endswith(VECTORS):
+        return source
+    numbers = torch.sin(source[..., None] * torch.arange(1, NUMBERS + 1))
+    return torch.cat((source[..., None], numbers * (source != PAD)[..., None]), -1)
 
 
 def writes_alone(preset: str) -> bool:

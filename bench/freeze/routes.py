@@ -243,7 +243,7 @@ def _without_seconds(metrics: str) -> str:
 @contextmanager
 def _served(work: Path) -> Iterator[str]:
     """The studio, as somebody starts it."""
-    words = ["studio", "runs", "--no-browser", "--port", "0", "--json", "--device", "cpu"]
+    words = ["studio", "runs", "serve.browser=false", "--port", "0", "--json", "--device", "cpu"]
     words += ["serve.stop_trainings=true", "serve.timeout=600"]  # a slow machine must not give other answers
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     with subprocess.Popen(

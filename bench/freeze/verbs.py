@@ -20,12 +20,13 @@ LOOKED_INTO = ["demo", "runs/attentive"]
 ABOUT_RUNS: dict[str, list[list[str]]] = {
     "translate": [[CAT, RIVER, "a zzyzx sleeps"]],
     "predict": [[CAT, RIVER, "decode.length=7"]],
-    "score": [["--source", "few.en", "--target", "few.fr", "--tokens"]],
+    "score": [["--source", "few.en", "--target", "few.fr"]],
     "evaluate": [["--source", "few.en", "--target", "few.fr", "measure.resamples=50"]],
     "explain": [[CAT]],
     "walk": [[CAT]],
-    "beam": [[CAT, "--beam", "3"]],
+    "beam": [[CAT, "decode.beam=3"]],
     "meaning": [["the", CAT, RIVER]],
+    "card": [[]],
     "runs show": [[]],
     "runs verify": [[]],
 }
@@ -33,13 +34,13 @@ ABOUT_SOME: dict[str, list[list[str]]] = {
     "translate": [
         *([CAT, RIVER, "--show", kind] for kind in ("align", "scores")),
         [CAT, "--beam", "4", "--nbest", "3", "decode.length_penalty=0.6"],
-        [CAT, "--sample", "--nbest", "2", "decode.seed=7"],
+        [CAT, "decode.sample=true", "--nbest", "2", "decode.seed=7"],
         [CAT, "--beam", "4", "decode.groups=2", "--nbest", "2"],
         [CAT, "decode.prefix=un", "decode.forbid=chat", "decode.no_repeat=2"],
         [CAT, "decode.risk=4"],
     ],
     "explain": [
-        [CAT, "--pieces", "--special", "--head", "all"],
+        [CAT, "--pieces", "--head", "all"],
         [CAT, "--target", "le chat dort", "--edit", '{"kind": "mask-word", "word": 1}'],
     ],
     "walk": [[CAT, "--word", "2", "--side", "cross"]],
@@ -47,7 +48,8 @@ ABOUT_SOME: dict[str, list[list[str]]] = {
 # Asked once, in this order: some change the folder.
 ONCE: dict[str, list[list[str]]] = {
     "train": [["lstm", "--corpus", "nowhere.tsv"], ["no-such-preset"]],
-    "demo": [["--preset", "no-such-preset"]],  # what it does is done by others, in seconds
+    "demo": [["--time", "soon"]],  # what it does is done by others, in seconds
+    "import": [["nowhere"], ["few.en"], ["runs"]],  # what it makes of real models is compared with them in tests
     "compare": [["runs/attentive", "runs/transformer", *FEW, "measure.trials=50"], ["runs/plain", "runs/tagger"]],
     "report": [["runs/attentive", *FEW], ["runs/nowhere"]],
     "serve": [[], ["runs/nowhere"]],

@@ -1,7 +1,7 @@
 """Regard: its own models, its own task, its own step.
 
 `--variant compiled` runs the step through torch.compile; `undivided` leaves it to torch to divide each operation among
-the threads, instead of the batch (`trainer/parts.py`), and `divided` divides however small the batch is.
+the threads, instead of the batch (`trainer/steps.py`), and `divided` divides however small the batch is.
 """
 
 from __future__ import annotations
@@ -11,27 +11,24 @@ import math
 import sys
 from functools import partial
 
-import torch
-
 import regard
 from peers.protocol import SECOND_MOMENT, Batch, Work, serve
-from regard.data.examples import Examples
+from regard.data.encoding import Examples
 from regard.models import build
-from regard.models.encoder_decoder import EncoderDecoder
+from regard.models.generator import EncoderDecoder
 from regard.models.recurrent import BahdanauDecoder, LuongDecoder, RecurrentEncoder
-from regard.nn.attention import Attention
+from regard.nn.attention import AdditiveScore, Attention, GeneralScore
 from regard.nn.embeddings import Embedding, OutputLayer
 from regard.nn.recurrent import LSTM, Stack
-from regard.nn.scores import AdditiveScore, GeneralScore
-from regard.settings import TransformerModel
+from regard.settings import TrainSettings, TransformerModel
 from regard.tasks.task import Tensors
-from regard.tasks.translate import Regularisation, TranslateTask
-from regard.text.characters import ByteTokenizer
+from regard.tasks.translate import TranslateTask
 from regard.text.tokenizers import Tokenizers
-from regard.trainer import parts
+from regard.text.words import ByteTokenizer
+from regard.trainer import steps
+from regard.trainer.feed import ALONE, Workers
 from regard.trainer.optimizer import make_optimizer
-from regard.trainer.steps import EagerStep, StepContext
-from regard.trainer.workers import ALONE, Workers
+from regard.trainer.steps import EagerStep
 
 
 def make_model(work: Work) -> EncoderDecoder:
@@ -81,18 +78,16 @@ class Regard:
         pieces = ByteTokenizer()  # the batches come ready; the task asks for tokenizers all the same
         tokenizers = Tokenizers(pieces, pieces)
         nothing = Examples({})
-        task = TranslateTask(self.model, tokenizers, nothing, nothing, habits=Regularisation(smoothing=work.smoothing))
+        task = TranslateTask(self.model, tokenizers, nothing, nothing, learn=TrainSettings(smoothing=work.smoothing))
         optimizer = make_optimizer("adam", task, weight_decay=0.0, momentum=0.0, second_moment=SECOND_MOMENT)
-        recipe = StepContext(
-            task.train(), optimizer, None, work.clip, autocast=False, device=torch.device("cpu"), workers=workers
-        )
-        parts.FEATURES = {"undivided": math.inf, "divided": 0}.get(variant, parts.FEATURES)
-        self.update = EagerStep(recipe, compiled=variant == "compiled")
+        steps.FEATURES = {"undivided": math.inf, "divided": 0}.get(variant, steps.FEATURES)
+        compiled = variant == "compiled"
+        self.update = EagerStep(task.train(), optimizer, clip=work.clip, compiled=compiled, workers=workers)
 
     def step(self, batch: Batch) -> float:
         self.taken += 1
         labels = batch.source.new_zeros(len(batch.source), 0)
-        tensors = Tensors(batch.source, batch.target_in, batch.target_out, labels)
+        tensors = Tensors(batch.source, batch.target_in, batch.target_out, labels, labels[:, :, None])
         return float(self.update([tensors], float(batch.predictions), self.rate, self.taken).loss)
 
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 
 
 def main() -> None:
-    """Import the command line and run it."""
+    """Import the command line and run it, or only answer a shell that completes a word."""
     try:
+        if os.environ.get("_REGARD_COMPLETE", "").startswith("complete_"):
+            from regard.cli.completion import answer  # noqa: PLC0415
+
+            sys.exit(answer(os.environ))
         signal.signal(signal.SIGINT, lambda *_: sys.exit(130))  # nothing is begun that would have to be ended
         from regard.cli.main import main as run  # noqa: PLC0415
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import json
 import os
 import re
 import secrets
@@ -14,13 +15,16 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 if sys.platform != "win32":
     import fcntl
+
+
+_OPENED = ("/dev/fd", "/dev/stdin", "/dev/stdout", "/dev/stderr")
 
 
 @contextmanager
@@ -52,6 +56,21 @@ def new_file(path: Path) -> Iterator[BinaryIO]:
             beside.unlink(missing_ok=True)
         _name(error, path, beside)
         raise
+
+
+def write_object(path: Path, values: Mapping[str, Any]) -> None:
+    """Keep values as JSON."""
+    with new_file(path) as file:
+        file.write(json.dumps(values).encode())
+
+
+def read_object(path: Path) -> dict[str, Any] | None:
+    """What was kept; None where there is nothing, or nothing that can be read."""
+    try:
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
 
 
 @contextmanager
@@ -105,7 +124,8 @@ def _make_parent(path: Path) -> None:
 
 def _is_stream(path: Path) -> bool:
     """Whether this is a pipe, a device or a name of an open file, such as /dev/stdout: nothing to put another into."""
-    return path.is_relative_to("/dev") or (path.exists() and not path.is_file() and not path.is_dir())
+    named = any(path.is_relative_to(each) for each in _OPENED)
+    return named or (path.exists() and not path.is_file() and not path.is_dir())
 
 
 def _beside(path: Path) -> Path:

@@ -28,7 +28,7 @@ UPWARDS = {("tasks", "explain"), ("tasks", "show"), ("evaluate", "show")}
 WITHOUT_TORCH = (
     *("errors", "files", "settings", "settings.reading", "settings.help", "settings.demo", "text", "fable", "data"),
     *("decode.cancel", "metrics", "runs.folder", "runs.listing", "runs.archive", "show.svg", "show.comparison_page"),
-    *("show.run_page", "show.terminal", "show.beam_page", "show.meaning_page", "cli.main"),
+    *("show.run_page", "show.terminal", "show.page", "show.faithful_page", "cli.main"),
 )
 WITHOUT_NUMPY = ("errors", "files", "settings", "settings.help", "fable", "runs.folder", "runs.listing", "cli.main")
 LONGEST_FUNCTION = 60
@@ -111,6 +111,12 @@ def test_rooms_that_need_no_torch_do_not_import_it() -> None:
 
 def test_importing_regard_imports_nothing_but_the_standard_library() -> None:
     script = "import sys, regard; sys.exit('pydantic' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", script], check=False, timeout=300).returncode == 0
+
+
+def test_whoever_translates_imports_nothing_that_reads_corpora() -> None:
+    """One sentence from the command line takes little more than importing torch."""
+    script = "import sys, regard.tasks.load; sys.exit('regard.data' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], check=False, timeout=300).returncode == 0
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,9 @@ import pytest
 import corpora_for_tests as small
 import tiny
 from regard.explain.alignment import Aligner
-from regard.explain.walkthrough.prose import OTHERWISE, PROSE
+from regard.explain.walkthrough.prose import PROSE
 from regard.explain.walkthrough.walk import walkthrough
-from regard.text.special import END
+from regard.text.vocabulary import END
 from regard.trainer.start import start
 
 TEXT = "the black cat ate the mouse"
@@ -110,10 +111,28 @@ def test_the_arithmetic_that_is_told_gives_the_number_it_explains(page: Any, run
     assert wanted[run] <= kinds
 
 
+def test_the_waves_that_are_told_are_those_of_the_model(page: Any) -> None:
+    page.goto("/#learn")
+    for interleaved, frequencies, begin in itertools.product(("true", "false"), ("paper", "marian"), (0, 2)):
+        how = f"model.interleaved={interleaved}", f"model.frequencies={frequencies}", f"model.first_position={begin}"
+        walk = walkthrough(tiny.translator("transformer-tiny", *how), [5, 9, 7, END], [8, 21, END])
+        step = walk["encoder.positions"].to_dict()
+        told = page.evaluate(
+            """async (step) => {
+              const {reason} = await import('/studio/panels/learn/reasons.js');
+              return step.shown.map((row, p) => row.map((_, column) => reason(step, new Map(), [p, column]).value));
+            }""",
+            step,
+        )
+        assert len(told) == 4
+        for shown, again in zip(itertools.chain(*step["shown"]), itertools.chain(*told), strict=True):
+            assert math.isclose(shown, again, abs_tol=1e-4), how
+
+
 def test_every_formula_of_every_preset_is_typeset(page: Any) -> None:
     source, target = [5, 9, 7, END], [8, 21, END]
     formulas = {step.tex for preset in tiny.PRESETS for step in walkthrough(tiny.translator(preset), source, target)}
-    formulas |= {prose.tex for told in (PROSE, *OTHERWISE.values()) for prose in told.values()}
+    formulas |= {tex for _, _, _, tex in PROSE.values()}
     page.goto("/#learn")
     found = page.evaluate(
         r"""async (formulas) => {
@@ -154,7 +173,7 @@ def test_what_is_not_known_of_tex_is_an_error_and_the_plain_formula_is_shown(pag
 
     page.route("**/api/v1/walkthrough", newer)
     opened(page, f"/#learn?run=lstm&text={TEXT}&step=encoder.pieces")
-    assert page.locator(".tex").inner_text() == PROSE["pieces"].formula
+    assert page.locator(".tex").inner_text() == PROSE["pieces"][2]
 
 
 @pytest.mark.parametrize(
@@ -379,3 +398,77 @@ def test_learn_fits_and_is_accessible(
     page.wait_for_selector(f"[data-step='{step}']")
     fits(page)
     accessible(page)
+
+
+@pytest.mark.parametrize(("run", "most"), [("transformer-tiny", 13), ("bahdanau", 14), ("lstm", 14)])
+def test_the_short_way_has_about_twelve_steps_of_the_whole_in_its_order(page: Any, run: str, most: int) -> None:
+    names = [step["name"] for step in asked(page, run)["steps"]]
+    opened(page, f"/#learn?run={run}&text={TEXT}")
+    assert "way=short" in page.url
+    links = page.eval_on_selector_all(
+        ".guide a", "links => links.map(a => new URLSearchParams(a.hash.split('?')[1]).get('step'))"
+    )
+    plain = [re.sub(r"\.\d+\.", ".0.", name) for name in links]
+    places = [names.index(name) for name in plain]
+    assert places == sorted(places)
+    assert 8 <= len(links) <= most
+    for _ in links[1:]:
+        page.keyboard.press("ArrowRight")
+    page.wait_for_selector(".ending")
+    page.locator(".ending button", has_text=f"All {len(names)} steps").click()
+    page.locator(".step .where", has_text=f"of {len(names)}").wait_for()
+    assert page.locator(".guide a").count() == len(names)
+
+
+def test_a_step_off_the_short_way_is_on_the_full_one(page: Any) -> None:
+    opened(page, f"/#learn?run=transformer-tiny&text={TEXT}&word=0&way=short&step=encoder.0.self.products")
+    page.locator(".made a", has_text="Queries").click()
+    page.wait_for_selector("article.step[data-step='encoder.0.self.queries']")
+    assert "way=short" not in page.url
+
+
+@pytest.mark.parametrize("run", ["transformer-tiny", "bahdanau", "lstm"])
+def test_a_chapter_ends_with_a_question_that_its_numbers_answer(page: Any, run: str) -> None:
+    opened(page, f"/#learn?run={run}&text={TEXT}&word=0")
+    chapters = page.evaluate(
+        """async (walk) => {
+          const {chapters} = await import('/studio/panels/learn/chapters.js');
+          const {questionOf} = await import('/studio/panels/learn/questions.js');
+          return chapters(walk.steps).map(chapter => ({
+            last: chapter.steps.at(-1).step.name, names: chapter.steps.map(({step}) => step.name),
+            ...questionOf(chapter, walk)}));
+        }""",
+        asked(page, run),
+    )
+    steps = {step["name"]: step for step in asked(page, run)["steps"]}
+    asking = [chapter for chapter in chapters if chapter.get("wrong")]
+    assert len(asking) >= len(chapters) - 1
+    for chapter in asking:
+        assert chapter["right"] not in chapter["wrong"]
+        weights = [name for name in chapter["names"] if name.endswith(".weights")]
+        if weights:
+            step = steps[weights[-1]]
+            row = step["shown"][step["row"] or 0] if len(step["axes"]) > 1 else step["shown"]
+            labels = [label.replace("\uffed", "‿") for label in step["axes"][-1]["labels"]]
+            assert labels[row.index(max(row))] == chapter["right"].replace("\uffed", "‿")
+    chapter = asking[-1]
+    page.goto(f"/#learn?run={run}&text={TEXT}&word=0&layer=0&head=0&step={chapter['last']}")
+    page.wait_for_selector(".quiz")
+    right = chapter["right"].replace("\uffed", "‿")  # in signs that fonts have
+    options = page.locator(".quiz button").all_inner_texts()
+    assert right in options
+    page.locator(".quiz button").nth(next(place for place, each in enumerate(options) if each != right)).click()
+    assert page.locator(".told-answer").inner_text().startswith("No")
+    page.locator(".quiz button").nth(options.index(right)).click()
+    assert page.locator(".told-answer").inner_text().startswith("Yes")
+
+
+def test_the_same_sentence_goes_through_three_kinds_of_models(page: Any) -> None:
+    opened(page, f"/#learn?run=transformer-tiny&text={TEXT}&word=0&step=probability")
+    page.wait_for_selector(".why-attention")
+    assert page.locator(".kind h3").all_inner_texts() == ["Without attention", "With attention", "Attention alone"]
+    page.locator(".kind[data-preset=lstm] .big", has_not_text="…").wait_for()
+    answer = page.request.post("/api/v1/translate", data={"run": "lstm", "texts": [TEXT]}).json()
+    wanted = answer["translations"][0]["outputs"][0]["text"]
+    assert page.locator(".kind[data-preset=lstm] .big").inner_text() == (wanted or "(nothing)")
+    assert page.locator(".kind a", has_text="Learn with lstm").count() == 1

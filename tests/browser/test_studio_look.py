@@ -14,12 +14,11 @@ import pytest
 import corpora_for_tests as small
 from regard.explain.alignment import Aligner
 from regard.explain.edits import from_data
-from regard.explain.explanation import Explanation
-from regard.explain.importance import importance
-from regard.explain.look import Question, look
+from regard.explain.importance import attribute
+from regard.explain.look import Looked
 from regard.explain.recurrent import saliency
-from regard.explain.views import View, attention_map, gate_maps, saliency_map, state_maps
-from regard.explain.whatif import EditOutcome, what_if
+from regard.explain.views import View, attention_map, gate_maps, saliency_map, shares, state_maps
+from regard.explain.whatif import Difference, what_if
 from regard.tasks.load import load
 from regard.tasks.translator import Translator
 from regard.trainer.start import start
@@ -47,7 +46,7 @@ def translator(runs: Path, aligners: None) -> Translator:
 
 
 @pytest.fixture(scope="session")
-def explanation(translator: Translator) -> Explanation:
+def explanation(translator: Translator) -> Looked:
     return translator.translate(TEXT).explanation()
 
 
@@ -101,12 +100,12 @@ def choose(page: Page, legend: str, text: str) -> None:
 # Selectors
 
 
-def test_the_picture_is_first_that_of_the_best_aligner(page: Page, explanation: Explanation) -> None:
+def test_the_picture_is_first_that_of_the_best_aligner(page: Page, explanation: Looked) -> None:
     open_look(page)
-    picture = attention_map(explanation.trace, View(), explanation.aligner)
+    picture = attention_map(explanation.trace, View(), explanation.reader)
     is_picture(shown(page), picture)
-    assert explanation.aligner is not None
-    assert explanation.aligner.describe() in page.locator(".picture figcaption").inner_text()
+    assert explanation.reader is not None
+    assert explanation.reader.describe() in page.locator(".picture figcaption").inner_text()
 
 
 CHOICES: list[tuple[list[tuple[str, str]], View, dict[str, str]]] = [
@@ -121,18 +120,18 @@ CHOICES: list[tuple[list[tuple[str, str]], View, dict[str, str]]] = [
 ]
 
 
-def test_every_selector_changes_the_picture_to_the_numbers_of_the_trace(page: Page, explanation: Explanation) -> None:
+def test_every_selector_changes_the_picture_to_the_numbers_of_the_trace(page: Page, explanation: Looked) -> None:
     """One page for all choices: each begins at the address without any."""
     for steps, view, address in CHOICES:
         open_look(page)
-        is_picture(shown(page), attention_map(explanation.trace, View(), explanation.aligner))
+        is_picture(shown(page), attention_map(explanation.trace, View(), explanation.reader))
         for legend, text in steps:
             choose(page, legend, text)
-        is_picture(shown(page), attention_map(explanation.trace, view, explanation.aligner))
+        is_picture(shown(page), attention_map(explanation.trace, view, explanation.reader))
         for special in (True, False):
             page.locator(".of-picture").get_by_label("Special tokens").set_checked(special)
             chosen = View(view.side, view.layer, view.head, view.words, special)
-            is_picture(shown(page), attention_map(explanation.trace, chosen, explanation.aligner))
+            is_picture(shown(page), attention_map(explanation.trace, chosen, explanation.reader))
         assert address.items() <= values_of(page).items()
 
 
@@ -148,7 +147,7 @@ def test_back_shows_the_view_before(page: Page) -> None:
     assert shown(page) == second
 
 
-def test_every_head_is_a_stamp_that_shows_it_large(page: Page, explanation: Explanation) -> None:
+def test_every_head_is_a_stamp_that_shows_it_large(page: Page, explanation: Looked) -> None:
     open_look(page)
     stamps = page.locator(".stamp")
     assert stamps.count() == 2
@@ -164,7 +163,7 @@ def test_rows_sum_to_one_and_what_is_shown_was_used(page: Page) -> None:
     assert page.locator(".checks .bad").count() == 0
 
 
-def test_a_row_that_is_pointed_at_tells_what_else_was_probable(page: Page, explanation: Explanation) -> None:
+def test_a_row_that_is_pointed_at_tells_what_else_was_probable(page: Page, explanation: Looked) -> None:
     open_look(page, words="0", special="1")
     page.locator(".picture .stage").focus()
     for _ in range(3):
@@ -172,21 +171,53 @@ def test_a_row_that_is_pointed_at_tells_what_else_was_probable(page: Page, expla
     trace = explanation.trace
     until(page, f"document.querySelector('.step strong').textContent === {json.dumps(legible(trace.target.pieces[2]))}")
     assert page.locator(".candidates bdi").all_inner_texts() == [legible(piece) for piece in trace.top_pieces[2]]
-    row = attention_map(trace, View(words=False, special=True), explanation.aligner).values[2]
+    row = attention_map(trace, View(words=False, special=True), explanation.reader).values[2]
     assert f"{row[0]:.2f}" in page.locator("#announced").inner_text()
 
 
 # Beside attention
 
 
-@pytest.mark.parametrize("kind", ["masking", "gradient", "difference"])
-def test_beside_attention_stands_what_each_word_did(page: Page, translator: Translator, kind: str) -> None:
+@pytest.mark.parametrize(
+    "method", ["masking", "alti", "zeroing", "norm", "attention", "rollout", "gradient", "saliency"]
+)
+def test_beside_attention_stands_what_each_word_did(page: Page, translator: Translator, method: str) -> None:
     open_look(page)
-    expected = importance(look(translator, Question(TEXT)))
-    choose(page, "Measure", {"masking": "Masking", "gradient": "Gradient", "difference": "Attention − masking"}[kind])
+    expected = attribute(translator, TEXT, method)
+    page.get_by_label("Measure").select_option(method)
+    page.locator(".beside figcaption", has_text=expected.origin).wait_for()
     found = shown(page, ".beside")
     assert (found["rows"], found["columns"]) == (list(expected.rows), list(expected.columns))
-    assert found["values"] == pytest.approx(getattr(expected, kind).flatten().tolist(), abs=1e-5)
+    assert found["values"] == pytest.approx(expected.source.flatten().tolist(), abs=1e-5)
+    choose(page, "Words read", "Written before")
+    found = shown(page, ".beside")
+    assert found["columns"] == list(expected.read)
+    assert found["values"] == pytest.approx(expected.prefix.flatten().tolist(), abs=1e-5)
+
+
+def test_looking_less_mattering(page: Page, translator: Translator) -> None:
+    open_look(page)
+    looked, masked = (attribute(translator, TEXT, method).source for method in ("attention", "masking"))
+    page.get_by_label("Measure").select_option("difference")
+    page.locator(".beside figcaption", has_text="less share of its masking effects").wait_for()
+    values = shares(looked) - shares(masked.clamp(min=0))
+    assert shown(page, ".beside")["values"] == pytest.approx(values.flatten().tolist(), abs=1e-5)
+
+
+def test_a_candidate_can_be_asked_why_it_was_not_taken(page: Page, translator: Translator) -> None:
+    open_look(page)
+    candidate = page.locator(".candidates li:not(.taken)").first
+    candidate.get_by_role("button", name="Why not?").click()
+    page.locator(".beside .why", has_text="and not").wait_for()
+    page.locator(".beside figcaption", has_text="log p of the word less log p of").wait_for()
+    trace = translator.translate(TEXT).trace()
+    other = next(piece for piece in trace.top_pieces[0] if piece != trace.target.pieces[0])
+    expected = attribute(translator, TEXT, against=other, step=0)
+    found = shown(page, ".beside")
+    assert (found["rows"], found["columns"]) == (list(expected.rows), list(expected.columns))
+    assert found["values"] == pytest.approx(expected.source.flatten().tolist(), abs=1e-5)
+    page.get_by_role("button", name="All words").click()
+    page.locator(".beside .why").wait_for(state="hidden")
 
 
 # What if
@@ -252,12 +283,12 @@ EDITS: list[tuple[Callable[[Page], None], dict[str, Any], str]] = [
 ]
 
 
-def is_outcome(page: Page, outcome: EditOutcome) -> None:
+def is_outcome(page: Page, outcome: Difference) -> None:
     """Before, after and the change are those of the Python call."""
     texts = [page.locator(f".difference .{part} .tokens").inner_text() for part in ("before", "after")]
-    assert [text.split() for text in texts] == [text.split() for text in outcome.texts]
+    assert [text.split() for text in texts] == [text.split() for text in (outcome.before.text, outcome.after.text)]
     change = page.locator(".difference .change strong").text_content().replace("−", "-")
-    assert float(change) == pytest.approx(outcome.difference, abs=6e-4)
+    assert float(change) == pytest.approx(outcome.change_in_log_probability, abs=6e-4)
 
 
 @pytest.mark.parametrize(
@@ -273,9 +304,9 @@ def test_an_edit_is_made_shown_and_undone(
     settled(page)
     assert json.loads(values_of(page)["edits"]) == [edit]
     assert chip in page.locator(".chips .chip").inner_text()
-    outcome = what_if(translator.model, translator.tokenizers, TEXT, from_data([edit]))
+    outcome = what_if(translator, TEXT, from_data([edit]))
     is_outcome(page, outcome)
-    is_picture(shown(page), attention_map(outcome.after, view, translator.aligner))
+    is_picture(shown(page), attention_map(outcome.traces[2], view, translator.aligner))
     page.go_back()
     page.wait_for_selector(".chips", state="detached")
     settled(page)
@@ -293,7 +324,7 @@ def test_a_link_shares_edits_and_each_is_taken_back_by_its_chip(page: Page, tran
     chips.nth(2).wait_for()
     assert chips.count() == 3  # heads that are muted alike are one
     assert "2 heads muted" in chips.nth(2).inner_text()
-    is_outcome(page, what_if(translator.model, translator.tokenizers, TEXT, from_data(edits)))
+    is_outcome(page, what_if(translator, TEXT, from_data(edits)))
     chips.nth(0).get_by_role("button").click()
     until(page, "document.querySelectorAll('.chips .chip').length === 2")
     assert json.loads(values_of(page)["edits"]) == edits[1:]
@@ -362,7 +393,7 @@ def test_a_model_without_attention_shows_what_its_choices_hang_on(page: Page, ru
     page.get_by_role("button", name="Mask").click()
     page.wait_for_selector(".chips .chip")
     settled(page)
-    is_outcome(page, what_if(model.model, model.tokenizers, TEXT, from_data([EDITS[1][1]])))
+    is_outcome(page, what_if(model, TEXT, from_data([EDITS[1][1]])))
 
 
 @pytest.mark.parametrize("run", ["lstm", "bahdanau"])
@@ -584,7 +615,7 @@ def test_everybody_can_use_it(
     page.set_viewport_size({"width": width, "height": 900})
     open_look(page, run, edits=json.dumps([EDITS[1][1]]))
     if run == RUN:
-        page.locator(".step").get_by_role("button").click()  # the editor of a row
+        page.locator(".step").get_by_role("button", name="Set this row…").click()  # the editor of a row
     fits(page)
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)

@@ -227,3 +227,22 @@ def test_meaning_fits_and_is_accessible(
     opened(page, address(sentences=[*SENTENCES, "a very long sentence " * 9 + "bank", "lacks it"], control="the"))
     fits(page)
     accessible(page)
+
+
+def test_examples_are_in_the_language_that_the_run_reads(page: Any) -> None:
+    page.goto("/#meaning")
+    found = page.evaluate(
+        """async (codes) => {
+          const {examplesFor} = await import('/studio/panels/meaning/examples.js');
+          const {has} = await import('/studio/panels/meaning/sentences.js');
+          return codes.map(code => {
+            const examples = examplesFor(code === null ? {} : {languages: {source: code, target: 'en'}});
+            const whole = ({word, control, sentences}) => sentences.every(
+              one => has(one, word) && (!control || has(one, control))) && sentences.length > 1;
+            return [examples[0]?.word ?? '', examples.every(whole)];
+          });
+        }""",
+        [None, "en", "eng_Latn", "zh", "pt_BR", "de", "fr", "es", "sw"],
+    )
+    words = ["bank", "bank", "bank", "苹果", "banco", "Bank", "avocat", "banco", ""]
+    assert found == [[word, True] for word in words]

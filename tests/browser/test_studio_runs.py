@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -128,3 +129,17 @@ def test_a_run_that_is_not_here_is_said_above_those_that_are(eight_page: Any) ->
     eight_page.goto("/#runs?run=nobody")
     eight_page.get_by_text("There is no run named nobody here.").wait_for()
     assert len(names(eight_page)) == 8
+
+
+def test_the_curves_of_several_runs_stand_in_one_picture(page: Any) -> None:
+    page.goto("/#runs")
+    page.locator(".curves summary").first.click()
+    page.wait_for_selector(".curves .chart svg path, .curves svg path")
+    wanted = page.request.get("/api/v1/runs/lstm").json()["validations"]
+    page.get_by_role("group", name="Runs in the picture").get_by_label("lstm").check()
+    tables = page.locator(".curves details summary")
+    tables.first.click()
+    shown = page.locator(".curves table").first
+    shown.wait_for()
+    assert f"{wanted[-1][1]:.2f}" in shown.inner_text()
+    assert {"lstm", "bahdanau"} <= set(re.findall(r"[a-z-]+", shown.inner_text()))

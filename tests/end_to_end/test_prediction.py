@@ -61,6 +61,15 @@ def corpus(folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.parametrize("task", RUNS)
+def test_what_is_loaded_is_not_filled_with_chance_first(task: str, folder: Path) -> None:
+    """Weights that are about to be read over need no beginning; drawing one makes a large model slow to load."""
+    run = trained(folder, task)
+    before = torch.get_rng_state()
+    load_predictor(run)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
 # Tagging
 
 
@@ -366,7 +375,7 @@ def test_without_scikit_learn_the_baselines_are_left_out(
     def missing(*_: object) -> None:
         raise ResourceError("scikit-learn is not installed")
 
-    monkeypatch.setattr("regard.evaluate.compare_labels.baselines", missing)
+    monkeypatch.setattr("regard.evaluate.compare.baselines", missing)
     flags = ["--source", str(corpus / "classes.tsv"), "--device", "cpu", "--json"]
     assert cli(["compare", str(trained(folder, "classify")), *flags]) == 0
     shown = capsys.readouterr()

@@ -29,7 +29,7 @@ SECONDS = 240.0  # of patience; nothing is asserted about time
 @contextmanager
 def studio(runs: Path) -> Iterator[tuple[httpx.Client, subprocess.Popen[str]]]:
     """A real server, in a process that can be killed."""
-    command = [sys.executable, "-m", "regard", "studio", str(runs), "--port", "0", "--no-browser", "--json"]
+    command = [sys.executable, "-m", "regard", "studio", str(runs), "--port", "0", "serve.browser=false", "--json"]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         assert server.stdout is not None
@@ -64,7 +64,7 @@ def until_validated(client: httpx.Client, after: int = 0) -> int:
 def runs(tmp_path: Path) -> Iterator[Path]:
     yield tmp_path / "runs"
     for job in Jobs(Library(tmp_path / "runs")).trainings().values():
-        job.process.send(signal.SIGKILL)
+        job.send(signal.SIGKILL)
 
 
 def send_corpus(client: httpx.Client) -> None:

@@ -21,8 +21,7 @@ from regard.convert.foreign import NEVER
 from regard.errors import ModelError, RegardError
 from regard.evaluate.report import learning
 from regard.runs import checkpoint
-from regard.runs.folder import MANIFEST, Run, best_checkpoint, digest
-from regard.runs.origin import Origin, origin_of
+from regard.runs.folder import MANIFEST, Origin, Run, best_checkpoint, digest, origin_of
 from regard.settings import Settings
 from regard.tasks.load import load
 from regard.text.grafting import origins

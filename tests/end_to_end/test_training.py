@@ -45,14 +45,16 @@ class Interrupts(small.Notes):
 
 @pytest.fixture(autouse=True)
 def every_step_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("regard.trainer.pace.LOG_EVERY", 0.0)
+    monkeypatch.setattr("regard.trainer.loop.LOG_EVERY", 0.0)
 
 
+GUIDED = "train.alignment={kind='guided', links='gold', weight=0.5}"
 EXACT = {
-    "transformer-tiny": ("train.average={kind='moving'}", "train.accumulate=2"),
+    "transformer-tiny": ("train.average={kind='moving'}", "train.accumulate=2", "train.alignment={kind='guided'}"),
     "luong-hard": ("train.optimizer=adamw", "train.word_dropout=0.1"),
     "bahdanau": ("train.scheduled_sampling=0.3", "train.optimizer=sgd", "model.variational=true"),
     "lstm": ("text.tokenizer=bpe", "text.size=320", "text.sampling=true", "train.average={kind='last', count=2}"),
+    "conditional": ("text.tokenizer=bpe", "text.size=320", "text.sampling=true", GUIDED),
 }
 
 

@@ -17,7 +17,6 @@ from regard.fable.syntax import (
     NounPhrase,
     Person,
     Pronoun,
-    Relative,
     Text,
 )
 
@@ -43,7 +42,7 @@ def being(subject: NounPhrase | Coordination | Pronoun | None, adjective: str, t
 
 
 def with_clause(head: NounPhrase, clause: Clause) -> NounPhrase:
-    head.relative = Relative(clause)
+    head.relative = clause
     return head
 
 

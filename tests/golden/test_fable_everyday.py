@@ -20,7 +20,6 @@ from regard.fable.syntax import (
     NounPhrase,
     Person,
     Pronoun,
-    Speech,
     Subject,
     Text,
 )
@@ -578,13 +577,13 @@ CASES: list[tuple[Callable[[], Text], str, str, str]] = [
     ),
     # ── Speech and answers
     (
-        lambda: Text([do(np("cat"), "sleep")], speech=Speech(np("king"), "say"), mark=".", capital=True),
+        lambda: Text([do(np("cat"), "sleep")], speech=(np("king"), "say"), mark=".", capital=True),
         'The king said, "The cat slept."',
         f"Le roi a dit{WIDE}: «{NARROW}Le chat a dormi.{NARROW}»",
         'राजा ने कहा, "बिल्ली सोई।"',
     ),
     (
-        lambda: Text([Being("where", np("key"))], speech=Speech(who("she"), "ask"), mark="?", capital=True),
+        lambda: Text([Being("where", np("key"))], speech=(who("she"), "ask"), mark="?", capital=True),
         'She asked, "Where is the key?"',
         f"Elle a demandé{WIDE}: «{NARROW}Où est la clé{NARROW}?{NARROW}»",
         'उसने पूछा, "चाबी कहाँ है?"',
@@ -883,7 +882,7 @@ def test_an_everyday_sentence_comes_out_as_people_write_it(
             "PRON VERB PART VERB NUM NOUN PUNCT",
         ),
         (
-            lambda: Text([do(np("cat"), "sleep")], speech=Speech(np("king"), "say"), mark="!", capital=True),
+            lambda: Text([do(np("cat"), "sleep")], speech=(np("king"), "say"), mark="!", capital=True),
             'The king said , " The cat slept ! "',
             "DET NOUN VERB PUNCT PUNCT DET NOUN VERB PUNCT PUNCT",
         ),

@@ -12,14 +12,11 @@ import regard
 from regard.decode.rules import Beam
 from regard.decode.search import search
 from regard.nn import masks
-from regard.nn.attention import Attention, softmax
-from regard.nn.embeddings import OneHotEmbedding
-from regard.nn.norms import LayerNorm, layer_norm
+from regard.nn.attention import Attention, InnerScore, softmax
+from regard.nn.embeddings import OneHotEmbedding, Sinusoidal, sinusoid
+from regard.nn.layers import LayerNorm, layer_norm
 from regard.nn.observe import Recorder
-from regard.nn.positions import Sinusoidal, sinusoid
-from regard.nn.scores import InnerScore
-from regard.text.special import END, PAD, START
-from regard.text.vocabulary import Vocabulary
+from regard.text.vocabulary import END, PAD, START, Vocabulary
 
 
 def equal(actual: Tensor, expected: list[object]) -> None:

@@ -11,12 +11,12 @@ from torch import Tensor, nn
 
 import regard
 import tiny
-from regard.models.encoder_decoder import EncoderDecoder
+from regard.models.generator import EncoderDecoder
 from regard.nn.transformer import DecoderLayer, EncoderLayer
 from regard.settings import TrainSettings
 from regard.settings.reading import read
-from regard.text.special import START
-from regard.trainer.adapting import Adapters, restrict
+from regard.text.vocabulary import START
+from regard.trainer.optimizer import Adapters, restrict
 
 RATE, STEPS = 0.05, 4
 LORA = read(TrainSettings, {"base": "some", "adapt": {"kind": "lora", "rank": 3, "alpha": 5.0}}, "test")

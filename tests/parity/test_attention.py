@@ -9,12 +9,10 @@ from torch import Tensor, nn
 
 import regard
 from regard.models.transformer import TransformerDecoder, TransformerEncoder
-from regard.nn.attention import Attention, Projections
-from regard.nn.feed_forward import FeedForward
+from regard.nn.attention import Attention, InnerScore, Projections
+from regard.nn.layers import BatchNorm, FeedForward, LayerNorm, RMSNorm, layer_norm, rms_norm
 from regard.nn.masks import from_lengths
-from regard.nn.norms import BatchNorm, LayerNorm, RMSNorm, layer_norm, rms_norm
 from regard.nn.observe import UNOBSERVED, Recorder
-from regard.nn.scores import InnerScore
 
 TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-10}
 dtypes = pytest.mark.parametrize("dtype", TOLERANCE, ids=str)

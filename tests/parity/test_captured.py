@@ -10,12 +10,12 @@ import torch
 import tiny
 from regard.decode.engines.captured import Captured, fitting, on_menu
 from regard.decode.engines.pooled import StepShape
-from regard.decode.engines.slots import Fetched
+from regard.decode.engines.slots import read_back
 from regard.decode.options import Options
 from regard.decode.rules import Beam, Sample
 from regard.decode.search import Hypothesis, search
-from regard.models.encoder_decoder import EncoderDecoder
-from regard.text.special import END
+from regard.models.generator import EncoderDecoder
+from regard.text.vocabulary import END
 
 LENGTHS = [7, 3, 5, 11, 2, 13, 1, 5, 37, 3, 8]
 LIMITS = [17, 3, 23, 5, 41, 19, 1, 2, 71, 12, 20]
@@ -71,6 +71,15 @@ def assert_alike(ours: list[list[Hypothesis] | None], theirs: list[list[Hypothes
     for found, expected in zip(ours, theirs, strict=True):
         for one, other in zip(found or (), expected, strict=True):
             assert (one.score, one.log_probability) == pytest.approx((other.score, other.log_probability))
+
+
+def test_a_model_without_numbers_finds_nothing_and_comes_to_an_end() -> None:
+    model = sharp()
+    model.decoder.output.bias.data[5] = torch.nan
+    engine = Captured(model, torch.float64, menu=(2,), look_every=3)
+    steps, step = iter(range(4 * sum(LIMITS))), engine.step
+    engine.step = lambda *given: next(steps) >= 0 and step(*given)  # type: ignore[method-assign, func-returns-value]
+    assert engine.search(sources(), LIMITS, Beam(3), 0) == [[] for _ in LIMITS]
 
 
 @pytest.mark.parametrize("rule", RULES, ids=str)
@@ -131,7 +140,7 @@ def test_a_place_without_an_output_is_never_looked_at() -> None:
     scores = torch.tensor([[-0.5, -torch.inf]])
     stale = torch.tensor([[2 * 1 + 1, 2 * 99]])  # the second is left from a longer sentence
     history = torch.tensor([[[[7, 8], [0, 0]]]], dtype=torch.int32)
-    (found,) = Fetched(None, scores, scores, stale, history).read()
+    (found,) = read_back(scores, scores, stale, history)
     assert [each.tokens for each in found] == [[8]]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 import torch
 from torch._dynamo.utils import counters
 
@@ -13,7 +14,7 @@ from regard.runs.folder import Run
 from regard.tasks.task import Task, Tensors
 from regard.trainer.optimizer import make_optimizer
 from regard.trainer.start import open_task
-from regard.trainer.steps import EagerStep, StepContext
+from regard.trainer.steps import EagerStep
 
 CPU = torch.device("cpu")
 
@@ -22,8 +23,7 @@ def taken(task: Task, batches: list[Tensors], *, compiled: bool) -> tuple[list[f
     """The losses of one step a batch and the weights after them; the task is as before."""
     kept = {name: tensor.clone() for name, tensor in task.state_dict().items()}
     optimizer = make_optimizer("sgd", task, weight_decay=0.0, momentum=0.0, second_moment=0.9)
-    recipe = StepContext(task, optimizer, None, 1.0, autocast=False, device=CPU)
-    step = EagerStep(recipe, compiled=compiled, backend="eager")
+    step = EagerStep(task, optimizer, compiled=compiled)
     losses = []
     for number, batch in enumerate(batches, start=1):
         task.progress = number / 10  # as the trainer does; it must not make another graph
@@ -33,9 +33,12 @@ def taken(task: Task, batches: list[Tensors], *, compiled: bool) -> tuple[list[f
     return losses, after
 
 
-def test_a_compiled_step_is_the_eager_step_and_one_graph_for_all_shapes(tmp_path: Path) -> None:
+def test_a_compiled_step_is_the_eager_step_and_one_graph_for_all_shapes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     torch._dynamo.reset()
     counters.clear()
+    monkeypatch.setattr(EagerStep, "backend", "eager")
     settings = small.settings("transformer-tiny", "model.dropout=0.0", "train.step=compiled")
     task = open_task(Run.create(tmp_path / "run", settings), small.Notes().tell).train()
     batches = [Tensors.of(batch, CPU) for batch in Batches(task.train_examples, 128).epoch(0)]

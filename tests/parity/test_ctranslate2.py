@@ -14,12 +14,11 @@ from regard.decode.engines.engine import Engine
 from regard.decode.rules import Beam
 from regard.decode.search import Hypothesis, search
 from regard.errors import ModelError, ResourceError, SettingsError
-from regard.models.encoder_decoder import EncoderDecoder
+from regard.models.generator import EncoderDecoder
 from regard.nn.embeddings import Embedding
 from regard.tasks.engines import CTranslate2, ends_plainly
-from regard.text.special import END, PAD, SPECIAL_TOKENS, START, UNK
 from regard.text.tokenizers import Frame, Tokenizers
-from regard.text.vocabulary import Vocabulary
+from regard.text.vocabulary import END, PAD, SPECIAL_TOKENS, START, UNK, Vocabulary
 from regard.text.words import SpaceTokenizer
 
 ctranslate2 = pytest.importorskip("ctranslate2")
@@ -202,7 +201,7 @@ def test_a_kind_of_numbers_that_is_not_there_is_refused(tmp_path: Path) -> None:
 def test_letters_are_refused(tmp_path: Path) -> None:
     model = prepared()
     model.encoder.embedding = torch.nn.Identity()
-    with pytest.raises(ModelError, match=r"model\.letters: CTranslate2 reads plain ids alone"):
+    with pytest.raises(ModelError, match=r"model\.letters, text\.source: CTranslate2 reads plain ids alone"):
         to_ctranslate2(model, ["a"], ["a"], tmp_path)
 
 

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 import tiny
-from regard.models.encoder_decoder import EncoderDecoder
+from regard.models.generator import EncoderDecoder
 from regard.models.recurrent import BahdanauDecoder, Bridge, Cells, ConditionalDecoder, LuongDecoder
+from regard.nn.attention import AdditiveScore, GeneralScore
 from regard.nn.recurrent import Stack
-from regard.nn.scores import AdditiveScore, GeneralScore
 
 SOURCE = tiny.rows([7, 3, 1], tiny.SOURCE_SIZE, 3)
 TARGET = tiny.rows([4, 6, 5], tiny.TARGET_SIZE, 4, first=1)

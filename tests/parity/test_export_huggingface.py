@@ -24,9 +24,9 @@ from regard.decode.search import search
 from regard.errors import ModelError
 from regard.runs.card import CARD
 from regard.runs.checkpoint import model_tensors
-from regard.runs.origin import Origin
-from regard.tasks.engines import LoadedModel
-from regard.tasks.load import open_material
+from regard.runs.folder import Origin
+from regard.tasks.load import open_translator
+from regard.tasks.translator import Translator
 from regard.text import END, PAD, SPECIAL_TOKENS, START, SentencePieceTokenizer, Tokenizers, Vocabulary, learn
 from regard.text.tokenizers import Frame
 
@@ -48,7 +48,7 @@ SHAPES = {
 }
 
 
-def loaded(folder: Path, tokenizers: Tokenizers, *overrides: str) -> LoadedModel:
+def loaded(folder: Path, tokenizers: Tokenizers, *overrides: str) -> Translator:
     """A run that was never trained, with weights that have preferences."""
     settings = tiny.settings("transformer-small", "model.width=24", "model.heads=3", *overrides)
     torch.manual_seed(7)
@@ -58,7 +58,7 @@ def loaded(folder: Path, tokenizers: Tokenizers, *overrides: str) -> LoadedModel
             parameter.mul_(2.3) if parameter.dim() > 1 else parameter.add_(0.1 * torch.randn_like(parameter))
         model.decoder.output.bias[END] += 2.0
     made = Foreign(settings, model_tensors(model).items(), tokenizers, Origin("none", "test", "MIT"))
-    return open_material(write(made, folder).folder)
+    return open_translator(write(made, folder).folder)
 
 
 def joint(kind: str = "bpe") -> Tokenizers:
@@ -89,7 +89,7 @@ def theirs(folder: Path, texts: Sequence[str], beams: int) -> list[list[int]]:
     return [[token for token in row if token not in (PAD, START, END)] for row in found.tolist()]
 
 
-def ours(material: LoadedModel, texts: Sequence[str], beams: int) -> list[list[int]]:
+def ours(material: Translator, texts: Sequence[str], beams: int) -> list[list[int]]:
     rows = [torch.tensor(material.tokenizers.read(text)) for text in texts]
     source = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=PAD)
     first, state = material.models[0].start(source)
@@ -130,7 +130,7 @@ def test_what_was_exported_can_be_imported(overrides: tuple[str, ...], tmp_path:
     material = loaded(tmp_path / "run", joint(), *overrides)
     folder = export(material, tmp_path / "hf")
     back = write(read(Package(folder / "model.safetensors", "back", folder, folder, "")), tmp_path / "back")
-    again = open_material(back.folder)
+    again = open_translator(back.folder)
     for text in TEXTS:
         assert again.tokenizers.source.encode(text) == material.tokenizers.source.encode(text)
     source, target = torch.tensor([material.tokenizers.read(TEXTS[0])]), torch.tensor([[START, 17, 29, 31]])
@@ -225,7 +225,7 @@ def test_a_folder_that_is_there_and_a_recurrent_run_are_refused(tmp_path: Path) 
     model = regard.encoder_decoder(settings.model, both.source.size, both.target.size)
     made = Foreign(settings, model_tensors(model).items(), both, Origin("none", "test"))
     with pytest.raises(ModelError, match=r"model\.kind = recurrent: Marian is a Transformer"):
-        export(open_material(write(made, tmp_path / "recurrent").folder), tmp_path / "other")
+        export(open_translator(write(made, tmp_path / "recurrent").folder), tmp_path / "other")
     (tmp_path / "hf").mkdir()
     (tmp_path / "hf" / "mine").touch()
     material = loaded(tmp_path / "run", joint(), "model.tie=all")

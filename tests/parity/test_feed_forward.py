@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from regard.nn.feed_forward import FeedForward
+from regard.nn.layers import FeedForward
 
 WIDTH, HIDDEN = 5, 23
 

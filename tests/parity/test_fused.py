@@ -9,7 +9,7 @@ import tiny
 from regard.decode.fused import Fused
 from regard.decode.rules import Beam
 from regard.decode.search import search
-from regard.text.special import START
+from regard.text.vocabulary import START
 
 VARIANTS = {
     "as it comes": (),

@@ -10,7 +10,7 @@ from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList,
 from regard.convert.huggingface import from_transformers
 from regard.decode.rules import Beam
 from regard.decode.search import search
-from regard.text.special import END, PAD, START, UNK
+from regard.text.vocabulary import END, PAD, START, UNK
 
 SENTENCES, LONGEST = 200, 23
 

@@ -20,11 +20,11 @@ from regard.decode.rules import Beam
 from regard.decode.scoring import score
 from regard.decode.search import search
 from regard.errors import ModelError
-from regard.runs.origin import origin_of
+from regard.runs.folder import origin_of
 from regard.tasks.engines import export
-from regard.tasks.load import load, open_material
+from regard.tasks.load import load, open_translator
 from regard.tasks.translator import Translator
-from regard.text.special import END, PAD, START, UNK
+from regard.text.vocabulary import END, PAD, START, UNK
 
 ctranslate2 = pytest.importorskip("ctranslate2")
 
@@ -44,7 +44,7 @@ VARIANTS = {
 
 
 def logits(folder: Path) -> torch.Tensor:
-    model = open_material(folder).models[0]
+    model = open_translator(folder).models[0]
     source, target = tiny.rows([7, 3, 5], 20, 1), tiny.rows([4, 6, 2], 20, 2, first=START)
     with torch.no_grad():
         return model(source, target)
@@ -53,7 +53,7 @@ def logits(folder: Path) -> torch.Tensor:
 @pytest.mark.parametrize("overrides", VARIANTS.values(), ids=VARIANTS)
 def test_a_run_comes_back_from_ctranslate2_with_equal_logits(overrides: tuple[str, ...], tmp_path: Path) -> None:
     run = small_run(tmp_path / "run", *overrides)
-    engine = export(open_material(run), tmp_path / "engine", "float32")
+    engine = export(open_translator(run), tmp_path / "engine", "float32")
     back = imported(engine, tmp_path / "back")
     there, here = logits(run), logits(back)
     kept = [number for number in range(there.shape[-1]) if number not in (PAD, START, UNK)]
@@ -68,9 +68,9 @@ def test_numbers_of_every_kind_are_those_that_ctranslate2_computes_with(
     quantization: str, close: float, tmp_path: Path
 ) -> None:  # sinusoids are made anew, and not in 16 bits
     run = small_run(tmp_path / "run")
-    engine = export(open_material(run), tmp_path / "engine", quantization)
+    engine = export(open_translator(run), tmp_path / "engine", quantization)
     back = imported(engine, tmp_path / "back")
-    translator = open_material(back)
+    translator = open_translator(back)
     program = ctranslate2.Translator(str(engine), compute_type="float32")
     source = translator.tokenizers.source.pieces("the black cat")
     target = ["▁"]
@@ -101,7 +101,7 @@ def test_files_of_earlier_formats_are_read(format: int, tmp_path: Path) -> None:
 
 def test_vocabularies_may_be_text_and_sources_without_an_end(tmp_path: Path) -> None:
     run = small_run(tmp_path / "run", "text.joint=false")
-    engine = export(open_material(run), tmp_path / "engine", "float32")
+    engine = export(open_translator(run), tmp_path / "engine", "float32")
     for side in ("source", "target"):
         pieces = json.loads((engine / f"{side}_vocabulary.json").read_text(encoding="utf-8"))
         (engine / f"{side}_vocabulary.json").unlink()
@@ -111,7 +111,7 @@ def test_vocabularies_may_be_text_and_sources_without_an_end(tmp_path: Path) -> 
     (engine / "tokenizer").rmdir()
     config = json.loads((engine / "config.json").read_text(encoding="utf-8"))
     (engine / "config.json").write_text(json.dumps(config | {"add_source_eos": False}), encoding="utf-8")
-    back = open_material(imported(engine, tmp_path / "back"))
+    back = open_translator(imported(engine, tmp_path / "back"))
     assert back.run.settings.text.tokenizer == "space"
     assert back.tokenizers.framed([7]) == [7]
     assert torch.equal(logits(back.run.folder)[..., 4:], logits(run)[..., 4:])
@@ -119,7 +119,7 @@ def test_vocabularies_may_be_text_and_sources_without_an_end(tmp_path: Path) -> 
 
 def test_a_part_that_models_here_do_not_have_is_refused(tmp_path: Path) -> None:
     run = small_run(tmp_path / "run")
-    engine = export(open_material(run), tmp_path / "engine", "float32")
+    engine = export(open_translator(run), tmp_path / "engine", "float32")
     data = (engine / "model.bin").read_bytes()
     count = data.index(b"TransformerSpec\0") + len("TransformerSpec\0") + 4
     more = packed("decoder/scale_outputs") + struct.pack("<BBI", 0, 0, 4) + struct.pack("<f", 0.5)
@@ -146,6 +146,10 @@ def test_argos_from_chinese_writes_what_ctranslate2_writes(tmp_path: Path) -> No
         greedy = [
             [target.id(piece) for piece in each.hypotheses[0]] for each in program.translate_batch(pieces, beam_size=1)
         ]
+        texts_of = [target.decode(each) for each in greedy]
+        assert [translator.tokenizers.written(text) for text in texts_of] == greedy, (
+            "targets are cut as they are written"
+        )
         scored = program.score_batch(pieces, [[target.token(number) for number in each] for each in greedy])
         ours = score(
             translator.model, [translator.tokenizers.read(text) for text in texts], greedy, torch.device("cpu")

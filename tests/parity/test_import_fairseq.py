@@ -20,9 +20,9 @@ from importing import WORDS, checkpoint, imported, weights
 from real_models import real
 from regard.convert.pickles import Inert, LazyTensor, Record, TorchFile
 from regard.errors import ModelError
-from regard.runs.origin import origin_of
-from regard.tasks.load import load, open_material
-from regard.text.special import END, START
+from regard.runs.folder import origin_of
+from regard.tasks.load import load, open_translator
+from regard.text.vocabulary import END, START
 
 
 def written_out(found: dict[str, Tensor], source: list[int], target: list[int]) -> Tensor:
@@ -64,7 +64,7 @@ def written_out(found: dict[str, Tensor], source: list[int], target: list[int]) 
 
 @pytest.mark.parametrize("old", [False, True])
 def test_a_checkpoint_computes_what_is_written_out(old: bool, tmp_path: Path) -> None:
-    material = open_material(imported(checkpoint(tmp_path / "model", old=old), tmp_path / "run"))
+    material = open_translator(imported(checkpoint(tmp_path / "model", old=old), tmp_path / "run"))
     source, target = material.tokenizers.read("thecat dog"), material.tokenizers.written("dog a")
     assert [material.tokenizers.source.token(number) for number in source] == ["the@@", "cat", "dog", "<end>"]
     with torch.no_grad():
@@ -84,7 +84,7 @@ def test_learned_positions_begin_with_their_third_row(tmp_path: Path) -> None:
     folder = checkpoint(
         tmp_path / "model", model=model, decoder_normalize_before=False, no_scale_embedding=True, **changes
     )
-    settings = open_material(imported(folder, tmp_path / "run")).run.settings.model
+    settings = open_translator(imported(folder, tmp_path / "run")).run.settings.model
     assert (settings.positions, settings.longest, settings.norm_place) == ("learned", 20, "after")
     assert settings.embedding_norm
     assert not settings.embedding_scale
@@ -120,7 +120,7 @@ def test_the_two_dictionaries_are_told_apart_by_their_sizes(tmp_path: Path) -> N
     folder = checkpoint(tmp_path / "model", model=model, source_lang=None, target_lang=None)
     more = "".join(f"{word} 5\n" for word in (*WORDS, *map(str, range(9))))
     (folder / "dict.bb.txt").write_text(more, encoding="utf-8")
-    assert open_material(imported(folder, tmp_path / "run")).run.settings.data.languages == "bb-aa"
+    assert open_translator(imported(folder, tmp_path / "run")).run.settings.data.languages == "bb-aa"
 
 
 class Executes:

@@ -18,8 +18,8 @@ from regard.convert.huggingface import from_transformers
 from regard.decode.rules import Beam
 from regard.decode.search import search
 from regard.errors import ModelError
-from regard.tasks.load import open_material
-from regard.text.special import END, START
+from regard.tasks.load import open_translator
+from regard.text.vocabulary import END, START
 
 
 def expected(model: PreTrainedModel, source: Tensor, target: Tensor) -> Tensor:
@@ -76,7 +76,7 @@ def compare_search(theirs: Any, ours: Any, source: Tensor, read: Tensor, to_ours
 @pytest.mark.filterwarnings("ignore:Recommended. pip install sacremoses")
 def test_a_marian_folder_becomes_a_run_that_reads_as_its_own_tokenizer(tmp_path: Path) -> None:
     model = opus(tmp_path / "opus-mt-en-fr")
-    material = open_material(imported(tmp_path / "opus-mt-en-fr" / "model.safetensors", tmp_path / "run"))
+    material = open_translator(imported(tmp_path / "opus-mt-en-fr" / "model.safetensors", tmp_path / "run"))
     theirs = transformers.MarianTokenizer.from_pretrained(tmp_path / "opus-mt-en-fr")
     text = "the black cat sees a bear"
     ids = theirs(text, return_tensors="pt")["input_ids"]
@@ -98,7 +98,7 @@ def test_one_of_many_target_languages_is_a_token_before_the_source(tmp_path: Pat
     opus(tmp_path / "many", ">>fra<<", ">>ron<<")
     with pytest.raises(ModelError, match="has 2 languages; choose two with --languages SOURCE-TARGET; known: fra, ron"):
         imported(tmp_path / "many", tmp_path / "run")
-    tokenizers = open_material(imported(tmp_path / "many", tmp_path / "run", languages="eng-ron")).tokenizers
+    tokenizers = open_translator(imported(tmp_path / "many", tmp_path / "run", languages="eng-ron")).tokenizers
     assert tokenizers.source.token(tokenizers.read("the cat")[0]) == ">>ron<<"
     assert tokenizers.target.decode([tokenizers.target.id(">>ron<<")]) == ""
 
@@ -128,7 +128,7 @@ FORMS = {
 def test_languages_stand_where_each_model_has_them(form: str, tmp_path: Path) -> None:
     kind, tokenizer, languages, chosen, around, begin = FORMS[form]
     model = multilingual(kind, tmp_path / "model", tokenizer, languages)
-    material = open_material(imported(tmp_path / "model", tmp_path / "run", languages=chosen))
+    material = open_translator(imported(tmp_path / "model", tmp_path / "run", languages=chosen))
     tokenizers = material.tokenizers
     read = tokenizers.read("the cat")
     framed = [tokenizers.source.token(number) for number in tokenizers.framed(())]
@@ -160,7 +160,7 @@ def test_m2m_numbers_its_pieces_in_a_file_and_languages_after_them(tmp_path: Pat
     (tmp_path / "m2m" / "vocab.json").write_text(json.dumps(numbered), encoding="utf-8")
     listed = {"additional_special_tokens": languages}
     (tmp_path / "m2m" / "special_tokens_map.json").write_text(json.dumps(listed), encoding="utf-8")
-    material = open_material(imported(tmp_path / "m2m", tmp_path / "run", languages="en-fr"))
+    material = open_translator(imported(tmp_path / "m2m", tmp_path / "run", languages="en-fr"))
     tokenizers = material.tokenizers
     read = tokenizers.read("the cat")
     there = numbered | {name: len(pieces) + place for place, name in enumerate(languages)} | {"<end>": 2}
@@ -185,7 +185,7 @@ def test_bart_reads_bytes(tmp_path: Path) -> None:
         json.dumps({piece: n for n, piece in enumerate(pieces)}), encoding="utf-8"
     )
     (tmp_path / "bart" / "merges.txt").write_text("#version: 0.2\nĠ t\nh e\n", encoding="utf-8")
-    material = open_material(imported(tmp_path / "bart", tmp_path / "run"))
+    material = open_translator(imported(tmp_path / "bart", tmp_path / "run"))
     read = material.tokenizers.read("a the")
     assert [material.tokenizers.source.token(number) for number in read] == ["<s>", "a", "Ġt", "he", "<end>"]
     assert material.tokenizers.frame.begin == ("<s>",)
@@ -201,10 +201,10 @@ def test_pickled_weights_are_read_and_sharded_ones(tmp_path: Path) -> None:
     model = opus(tmp_path / "one")
     (tmp_path / "one" / "model.safetensors").unlink()
     torch.save(model.state_dict(), tmp_path / "one" / "pytorch_model.bin")
-    first = open_material(imported(tmp_path / "one", tmp_path / "first")).models[0]
+    first = open_translator(imported(tmp_path / "one", tmp_path / "first")).models[0]
     opus(tmp_path / "two").save_pretrained(tmp_path / "two", max_shard_size="4KB")
     (tmp_path / "two" / "model.safetensors").unlink(missing_ok=True)
-    second = open_material(imported(tmp_path / "two", tmp_path / "second")).models[0]
+    second = open_translator(imported(tmp_path / "two", tmp_path / "second")).models[0]
     for one, other in zip(first.parameters(), second.parameters(), strict=True):
         assert torch.equal(one, other)
 
@@ -232,6 +232,15 @@ def test_a_folder_that_does_not_fit_is_refused_in_one_line(name: str, values: An
     (tmp_path / "model" / "generation_config.json").unlink()
     change(tmp_path / "model", name, **values)
     with pytest.raises(ModelError, match=line):
+        imported(tmp_path / "model", tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_tensor_that_no_part_has_is_refused(tmp_path: Path) -> None:
+    model = opus(tmp_path / "model")
+    (tmp_path / "model" / "model.safetensors").unlink()
+    torch.save(model.state_dict() | {"alone": torch.zeros(3)}, tmp_path / "model" / "pytorch_model.bin")
+    with pytest.raises(ModelError, match="alone"):
         imported(tmp_path / "model", tmp_path / "run")
     assert not (tmp_path / "run").exists()
 

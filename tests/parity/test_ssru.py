@@ -8,7 +8,7 @@ from torch import Tensor
 
 from regard.nn.fast.scan import scan
 from regard.nn.observe import Recorder
-from regard.nn.ssru import SSRU
+from regard.nn.transformer import SSRU
 
 
 def one_by_one(keep: Tensor, new: Tensor, state: Tensor) -> Tensor:

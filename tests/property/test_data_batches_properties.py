@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regard.data import Batches, BatchShape, Examples, choose_menu, find_shift, plan
-from regard.data.examples import Ragged
-from regard.data.seen import Seen
+from regard.data.check import Seen
+from regard.data.encoding import Ragged
 from regard.text import END, PAD, START
 
 LENGTHS = st.lists(st.tuples(st.integers(0, 30), st.integers(1, 30)), min_size=1, max_size=80)

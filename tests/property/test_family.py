@@ -11,7 +11,7 @@ import torch
 import tiny
 from regard.errors import SettingsError
 from regard.nn.observe import Recorder
-from regard.text.special import END, START
+from regard.text.vocabulary import END, START
 
 SCORES = ("dot", "scaled_dot", "general", "additive", "concat", "cosine")
 NORMALISERS = ("softmax", "relu")

@@ -9,10 +9,10 @@ from torch import Tensor
 
 import tiny
 from regard.decode import scoring
-from regard.decode.grouping import of_like_length
 from regard.decode.scoring import score
-from regard.models.encoder_decoder import EncoderDecoder
-from regard.text.special import END, PAD
+from regard.decode.search import of_like_length
+from regard.models.generator import EncoderDecoder
+from regard.text.vocabulary import END, PAD
 
 CPU = torch.device("cpu")
 

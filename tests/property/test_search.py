@@ -18,8 +18,8 @@ from regard.decode.constraints import Constraint, Forbidden, Minimum, NoRepeat, 
 from regard.decode.rules import Beam, Rule, Sample
 from regard.decode.search import Hypothesis, SearchListener, search
 from regard.decode.tree import Trees
-from regard.models.encoder_decoder import EncoderDecoder
-from regard.text.special import END, PAD, START, UNK
+from regard.models.generator import EncoderDecoder
+from regard.text.vocabulary import END, PAD, START, UNK
 
 few_examples = settings(max_examples=4)  # there are many presets
 more_examples = settings(max_examples=7)  # there are few
@@ -182,7 +182,7 @@ def test_early_stopping_stops_early() -> None:
     steps = []
 
     class Counter:
-        def hear(self, step: object) -> None:
+        def hear(self, *step: object) -> None:
             steps.append(step)
 
     model, source = sharp("gru", 29, end=3.0), tiny.rows([3, 5], tiny.SOURCE_SIZE, 2)

@@ -10,7 +10,7 @@ from torch import Tensor
 import regard
 import tiny
 from regard.nn.observe import Recorder
-from regard.text.special import PAD
+from regard.text.vocabulary import PAD
 
 writers = pytest.mark.parametrize("preset", [preset for preset in tiny.PRESETS if tiny.writes_alone(preset)])
 every_preset = pytest.mark.parametrize("preset", tiny.PRESETS)

@@ -14,7 +14,10 @@ from types import ModuleType
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load, save
 from torch.utils.flop_counter import FlopCounterMode
+
+import regard
 
 ROOT = Path(__file__).parents[2]
 SIZES = {
@@ -38,7 +41,7 @@ def bench() -> dict[str, ModuleType]:
     sys.path.extend(added)
     names = (
         *("cost", "ledger", "measurements", "peers.protocol", "peers.regard", "step_profile", "training"),
-        *("faults", "lock", "mutations", "teaching"),
+        *("faults", "lock", "mutations", "release", "teaching"),
     )
     found = {name: importlib.import_module(name) for name in names}
     for path in added:
@@ -117,10 +120,10 @@ def test_a_power_has_its_exponent(bench: dict[str, ModuleType]) -> None:
 
 def test_a_line_of_the_ledger_says_when_where_and_how(bench: dict[str, ModuleType], tmp_path: Path) -> None:
     ledger = tmp_path / "ledger.jsonl"
-    bench["ledger"].enter("some", {"figure": 3}, "python some.py", ledger)
+    bench["ledger"].enter("some", {"figure": 3}, "python bench/some.py /home/me/run --to=/home/x.html a/b", ledger)
     line = json.loads(ledger.read_text(encoding="utf-8"))
     assert line["figure"] == 3
-    assert line["command"] == "python some.py"
+    assert line["command"] == "python bench/some.py run --to=x.html a/b"
     assert "CPU cores" in line["device"]
 
 
@@ -187,6 +190,10 @@ def test_a_case_is_the_same_whenever_it_is_tried_again(bench: dict[str, ModuleTy
         first, again = ([change(data, random.Random(f"7/{number}")) for number in range(50)] for _ in range(2))
         assert first == again
         assert len(set(first)) > 10
+    tensors = save({"a": torch.ones(2, 3), "b": torch.ones(1, dtype=torch.long)})
+    numbers = [mutations.mutate_numbers(tensors, random.Random(f"7/{number}")) for number in range(50)]
+    assert all(load(each)["a"].shape == (2, 3) for each in numbers)
+    assert len(set(numbers)) > 10
     assert [faults.kind_of(number, 1) for number in range(500)] == [faults.kind_of(number, 1) for number in range(500)]
     assert {faults.kind_of(number, 1) for number in range(6000)} == {*faults.SHARES, *faults.RARE}
 
@@ -241,3 +248,31 @@ def test_the_pairs_to_teach_are_read_from_what_programs_say(bench: dict[str, Mod
         ("首先 three four", "first and three four"),
         ("首先 two", "first and two"),
     ]
+
+
+def test_a_wheel_that_is_no_release_is_refused(
+    bench: dict[str, ModuleType], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release = bench["release"]
+    metadata = f"Metadata-Version: 2.4\nName: regard\nVersion: {regard.__version__}\n"
+
+    def wheel(*names: str) -> Path:
+        path = tmp_path / "regard.whl"
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("regard-0.dist-info/METADATA", metadata)
+            for name in names:
+                archive.writestr(name, "x")
+        return path
+
+    whole = [f"regard/{name}" for name in release.NEEDED]
+    assert f"version {regard.__version__}" in release.check(wheel(*whole))
+    for names, complaint in (
+        (whole[1:], "has no demo/best"),
+        ([*whole, "regard/__pycache__/a.pyc"], "which nobody needs"),
+        ([*whole, "tests/test_a.py"], "which nobody needs"),
+    ):
+        with pytest.raises(release.NotReadyError, match=complaint):
+            release.check(wheel(*names))
+    monkeypatch.setattr(release, "LARGEST", 100)
+    with pytest.raises(release.NotReadyError, match="100 at the most"):
+        release.check(wheel(*whole))

@@ -20,9 +20,8 @@ from regard.cli.display import PlainLines
 from regard.cli.main import run as cli
 from regard.cli.streams import show
 from regard.errors import DataError, ModelError, RegardError, ResourceError, SettingsError, did_you_mean, failure
-from regard.nn.attention import Attention, Projections
+from regard.nn.attention import Attention, InnerScore, Projections
 from regard.nn.embeddings import Embedding
-from regard.nn.scores import InnerScore
 
 
 def line(error: pytest.ExceptionInfo[RegardError]) -> str:
@@ -137,7 +136,7 @@ SETTINGS = {
     "should be greater than or equal to 1",
     "model.hidden=many": "transformer-tiny: model.hidden = 'many': not valid; should be a valid integer",
     "model.cross_attention.window.kind=local": "transformer-tiny: model.cross_attention.window.kind = local: "
-    "no such kind; known: monotonic, none, predicted",
+    "not known; known: monotonic, none, predicted",
     "model.cross_attention.score=dots": "transformer-tiny: model.cross_attention.score = dots: not known; "
     "did you mean 'dot'?",
     "model.heads.more=1": "model.heads.more=1: 'heads' is a value, not a table, and has nothing inside it to set",

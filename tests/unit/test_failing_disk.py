@@ -18,13 +18,17 @@ import torch
 from safetensors import SafetensorError
 
 import corpora_for_tests as small
+from importing import imported, small_run
+from regard.convert.to_huggingface import export
 from regard.errors import RegardError, failure
 from regard.explain.alignment import Aligner
 from regard.files import is_leftover
 from regard.runs.archive import pack, unpack, verify_run
 from regard.runs.folder import Run, best_checkpoint, steps
 from regard.runs.log import Log, read_log
-from regard.trainer.start import Opened, last_good, open_run, start
+from regard.tasks.load import open_translator
+from regard.trainer.loop import Trainer
+from regard.trainer.start import last_good, open_run, start
 from reports import by_hand
 
 State = dict[str, bytes]
@@ -121,6 +125,35 @@ def test_an_imported_run_is_whole_or_not_there(kind: str, trained: Path, tmp_pat
 
 
 @pytest.mark.parametrize("kind", DISK.KINDS)
+def test_a_model_for_or_from_another_library_is_whole_or_not_there(kind: str, tmp_path: Path) -> None:
+    """Written for transformers, and what was written taken back as a run."""
+    material, place = (
+        open_translator(small_run(tmp_path / "run", "model.norm_place=after", "model.tie=all")),
+        tmp_path / "x",
+    )
+    model = export(material, tmp_path / "model")
+    assert {path.stat().st_mode & 0o777 for path in model.iterdir()} == {
+        (tmp_path / "run" / "best").stat().st_mode & 0o777
+    }
+
+    def again() -> None:
+        shutil.rmtree(place, ignore_errors=True)
+        place.mkdir()
+
+    for act in (lambda: export(material, place / "new"), lambda: imported(model, place / "new")):
+        again()
+        act()
+        new = state(place)
+
+        def look(where: str, new: State = new) -> None:
+            found = state(place)
+            assert found.keys() in (set(), new.keys()), where
+            assert all(content == new[name] for name, content in found.items() if name != "new/log.jsonl"), where
+
+        assert enumerated(kind, act, again, look) > 15
+
+
+@pytest.mark.parametrize("kind", DISK.KINDS)
 def test_a_report_is_the_old_one_or_the_new_one(kind: str, tmp_path: Path) -> None:
     made, aligner = by_hand(), Aligner()
 
@@ -152,7 +185,7 @@ def test_a_run_is_prepared_part_by_part_and_each_is_whole(kind: str, trained: Pa
     place, whole, settings = tmp_path / "run", state(trained), Run.open(trained).settings
     seen: State = {}
 
-    def act() -> Opened:
+    def act() -> Trainer:
         return open_run(Run.create(place, settings), torch.device("cpu"))
 
     def look(where: str) -> None:
@@ -175,12 +208,13 @@ def test_a_checkpoint_is_there_whole_or_the_one_before_is(kind: str, trained: Pa
     """Writing it, pointing to it and dropping the one before: whenever that ends, all that is there is whole."""
     place = tmp_path / "run"
     shutil.copytree(trained, place)
-    opened = open_run(Run.open(place), torch.device("cpu"))
-    saved = last_good(opened.run, str)
+    run = Run.open(place)
+    trainer = open_run(run, torch.device("cpu"))
+    saved = last_good(run, str)
     assert saved is not None
-    opened.trainer.resume(saved)
-    now = opened.trainer.progress
-    opened.trainer.progress = replace(now, step=now.step + 1, best_step=now.step + 1)
+    trainer.resume(saved)
+    now = trainer.progress
+    trainer.progress = replace(now, step=now.step + 1, best_step=now.step + 1)
     before, after = f"step-{now.step}", f"step-{now.step + 1}"
 
     def again() -> None:
@@ -190,11 +224,11 @@ def test_a_checkpoint_is_there_whole_or_the_one_before_is(kind: str, trained: Pa
     def look(where: str) -> None:
         there = [path.name for path in steps(place / "checkpoints")]
         assert there in ([before], [before, after], [after]), where
-        assert {part.state for part in verify_run(place)} == {"whole"}, where
-        assert best_checkpoint(opened.run).name in there, where
-        assert (last_good(opened.run, pytest.fail) or saved).progress.step in (now.step, now.step + 1)
+        assert {state for _, state, _ in verify_run(place)} == {"whole"}, where
+        assert best_checkpoint(run).name in there, where
+        assert (last_good(run, pytest.fail) or saved).progress.step in (now.step, now.step + 1)
 
-    assert enumerated(kind, opened.trainer._save, again, look) > 25
+    assert enumerated(kind, trainer._save, again, look) > 25
 
 
 @pytest.mark.parametrize("kind", DISK.KINDS)

@@ -2,6 +2,7 @@
 
 import os
 import threading
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -98,6 +99,16 @@ def test_the_name_of_an_open_file_is_written_through(tmp_path) -> None:
             file.write(b"through")
         assert os.fstat(opened.fileno()).st_ino == (tmp_path / "file").stat().st_ino
     assert (tmp_path / "file").read_bytes() == b"through"
+
+
+@pytest.mark.skipif(not os.path.isdir("/dev/shm"), reason="no file system in memory here")  # noqa: PTH112
+def test_a_file_system_in_memory_is_one_like_others() -> None:
+    """It is below /dev, and holds no devices."""
+    with TemporaryDirectory(dir="/dev/shm") as place:
+        with new_file(files.Path(place) / "new" / "file") as file:
+            file.write(b"whole")
+            assert not (files.Path(place) / "new" / "file").exists()
+        assert (files.Path(place) / "new" / "file").read_bytes() == b"whole"
 
 
 def test_permissions_of_the_process_are_never_touched(tmp_path, monkeypatch) -> None:

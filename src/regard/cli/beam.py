@@ -18,23 +18,22 @@ def beam(
     context: typer.Context,
     run: Annotated[Path, typer.Argument(help="A run folder.")],
     words: Sentence,
-    width: Annotated[int | None, typer.Option("--beam", help="Hypotheses kept at each step; 5 is usual.")] = None,
     out: Annotated[Path | None, typer.Option(help="Write the tree as one page, .html.")] = None,
 ) -> None:
     """The search for one output as a tree: what was kept, what was pruned, and why."""
-    from regard.cli.streams import put, suffix_of, write_whole
+    from regard.cli.streams import opened, put, suffix_of, write_whole
     from regard.explain.beam import drawn, search_tree
     from regard.runs.folder import Run
-    from regard.show.beam_page import beam_page
+    from regard.show.page import beam_page
     from regard.tasks.load import load_predictor
 
     overrides, text = only_one(words, "TEXT")
-    asked, decode = common(context), called("beam", overrides, {"decode.beam": width}).decode
+    asked, decode = common(context), called("beam", overrides).decode
     rule = drawn(decode)
     if out is not None:
         suffix_of(out, (".html",))
     predictor, name = load_predictor(run, asked.place), Run.open(run).folder.name
-    found = search_tree(predictor, text, rule, prefix=decode.prefix, name=name)
+    found = search_tree(predictor, opened(run, [text])[0], rule, prefix=decode.prefix, name=name)
     if out is not None:
         write_whole(out, beam_page(found))
     if asked.json:
@@ -48,8 +47,8 @@ def _print(tree: Searched) -> None:
 
     from regard.cli.streams import one_line, say, show, terminal_width
     from regard.metrics.numbers import probability, signed
+    from regard.show.svg_tree import PRUNED
     from regard.show.terminal import lines
-    from regard.show.tree import PRUNED
 
     show([Text(tree.text, "bold"), "", *lines(tree, width=terminal_width())])
     pruned = sum(node.fate == "pruned" for node in tree.nodes)

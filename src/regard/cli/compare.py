@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from regard.cli.progress import LineCounter
-from regard.cli.streams import put, say, tell
+from regard.cli.streams import LineCounter, put, say, tell
 from regard.cli.verb import Common, apart, called, common, with_settings
 
 if TYPE_CHECKING:
@@ -29,7 +28,6 @@ def compare(
     out: Annotated[
         list[Path] | None, typer.Option(help="Write a page (.html) or the numbers (.json); may be given twice.")
     ] = None,
-    texts: Annotated[Path | None, typer.Option(help="A folder for all texts, one sentence a line.")] = None,
 ) -> None:
     """Compare runs on one text: scores, paired tests, by length, most-differing sentences, cost."""
     from regard.evaluate.saving import check_suffix
@@ -38,7 +36,7 @@ def compare(
         check_suffix(path)
     overrides, folders = apart(runs or [])
     asked = common(context)
-    comparison = compared(folders, (source, target), called("compare", overrides), asked, texts or "")
+    comparison = compared(folders, (source, target), called("compare", overrides), asked)
     tell(str(comparison))
     for path in out or []:
         comparison.save(path)
@@ -49,9 +47,7 @@ def compare(
         put(json.dumps(comparison.as_json(), ensure_ascii=False))
 
 
-def compared(
-    runs: Sequence[str | Path], test: tuple[str, str], call: CallSettings, asked: Common, texts: str | Path = ""
-) -> Comparison:
+def compared(runs: Sequence[str], test: tuple[str, str], call: CallSettings, asked: Common) -> Comparison:
     from regard.evaluate.compare import compare
 
     return compare(
@@ -60,7 +56,7 @@ def compared(
         decode=call.decode,
         measure=call.measure,
         device=asked.device,
-        texts=texts,
+        texts=call.measure.texts,
         tell=say,
         progress=LineCounter("translated", call.measure.every),
     )

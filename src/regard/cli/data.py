@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
-from regard.cli.progress import LineCounter
-from regard.cli.streams import put, say
+from regard.cli.streams import LineCounter, put, say
 from regard.cli.verb import Command, common
 from regard.errors import DataError, SettingsError, did_you_mean
 
@@ -39,18 +38,26 @@ HeldOut = Annotated[
 @app.command(cls=Command)
 def make(
     context: typer.Context,
-    name: Annotated[str, typer.Argument(help="The built-in corpus: fable:fr or fable:hi.")],
+    name: Annotated[str, typer.Argument(help="The built-in corpus, fable:fr or fable:hi; or digits, shapes, vowels.")],
     out: Annotated[Path, typer.Argument(help="The folder to make.")],
     pairs: Annotated[int, typer.Option(help="Training pairs.")] = 20_000,
     held_out: Annotated[int, typer.Option(help="Pairs for validation, and as many for the test.")] = 1000,
     words: Annotated[str, typer.Option(help="How long English sentences are.")] = "1-20",
-    seed: Annotated[int, typer.Option(help="Another seed, other sentences.")] = 1,
 ) -> None:
-    """Write the built-in corpus as plain files, with gold alignments, tags and sentiment."""
+    """Write the built-in corpus as plain files, with gold alignments, tags and sentiment; or a set of vectors."""
+    from regard.data.sets import SETS, write_set
     from regard.fable.corpus import check_language
     from regard.fable.files import write
 
     corpus, _, target = name.partition(":")
+    if corpus in SETS:
+        folder = write_set(name, out, pairs, held_out)
+        files = sorted(path.name for path in folder.iterdir())
+        if common(context).json:
+            print(json.dumps({"folder": str(folder), "files": files}))
+        else:
+            say(f"{folder}: {', '.join(files)}; {SETS[corpus].source}")
+        return
     if corpus != "fable":
         raise SettingsError(f"corpus = {name}: no such built-in corpus; did you mean 'fable:fr'?")
     check_language(target or "fr")
@@ -62,7 +69,6 @@ def make(
         train=pairs,
         valid=held_out,
         test=held_out,
-        seed=seed,
         minimum_words=int(lengths[1]),
         maximum_words=int(lengths[2]),
     )
@@ -88,7 +94,7 @@ def check(
 ) -> int:
     """Report what is wrong with a corpus. The exit code is 3 when something is."""
     from regard.data.check import check as examine
-    from regard.data.check_labels import check_labels
+    from regard.data.check import check_labels
 
     if find_shift:
         return _find_shift(files)
@@ -130,8 +136,8 @@ def _cleaning(files: Sequence[str]) -> str:
 
 
 def _find_shift(files: list[Path]) -> int:
+    from regard.data.readers import find_shift as locate
     from regard.data.readers import line_lengths
-    from regard.data.shift import find_shift as locate
 
     if len(files) != 2:
         raise SettingsError("--find-shift: compares two parallel files; give both")
@@ -153,7 +159,7 @@ def clean(
 ) -> None:
     """Write a clean copy, and what was dropped and why."""
     from regard.data.clean import clean as tidy
-    from regard.data.split import suffixes
+    from regard.data.clean import suffixes
 
     corpus = _corpus(files, columns)
     first, second = suffixes(corpus)
@@ -205,12 +211,11 @@ def split(
     valid: Annotated[int, typer.Option(help="Pairs for validation.")] = 1000,
     test: Annotated[int, typer.Option(help="Pairs for the test.")] = 1000,
     columns: Columns = "",
-    seed: Annotated[int, typer.Option(help="Another seed, another split.")] = 0,
 ) -> None:
     """Divide a corpus so that no source is in two parts."""
-    from regard.data.split import split as divide
+    from regard.data.clean import split as divide
 
-    report = divide(_corpus(files, columns), out, valid=valid, test=test, seed=seed)
+    report = divide(_corpus(files, columns), out, valid=valid, test=test)
     if common(context).json:
         print(json.dumps(asdict(report), indent=2))
     else:
@@ -228,7 +233,7 @@ def _other_task(name: str) -> type[AnyTask] | None:
     if name == "translate":
         return None
     from regard.settings import TaskName
-    from regard.tasks.kinds import task_of
+    from regard.tasks.load import task_of
 
     found: TaskName | None = next((each for each in get_args(TaskName) if each == name), None)
     if found is None:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from regard.cli.verb import common
-
-if TYPE_CHECKING:
-    from regard.tasks.translator import Translator
 
 REPORT = "report.html"
 TESTED = 500  # held-out sentences translated at the end
@@ -21,8 +18,6 @@ def demo(
     context: typer.Context,
     out: Annotated[Path, typer.Option(help="The run folder; made anew if it is a demo's.")] = Path("runs/demo"),
     time: Annotated[str, typer.Option(help="Train no longer than this: 60s, 2m.")] = "",
-    preset: Annotated[str, typer.Option(help="Which architecture.")] = "transformer-tiny",
-    page: Annotated[bool, typer.Option("--report/--no-report", help="Write RUN/report.html at the end.")] = True,
 ) -> int:
     """Make a corpus, train a translator, test it, write a report and translate with it."""
     import shutil
@@ -30,18 +25,18 @@ def demo(
     from regard.cli.display import display
     from regard.evaluate.report import PINNED
     from regard.settings import load_settings
-    from regard.settings.demo import demo_settings
+    from regard.settings.demo import PRESET, demo_settings
     from regard.tasks.load import load
     from regard.trainer import start as training
-    from regard.trainer.signals import INTERRUPTED
+    from regard.trainer.loop import INTERRUPTED
 
-    settings = demo_settings(preset, f"train.time='{time}'")
+    settings = demo_settings(PRESET, f"train.time='{time}'")
     if (out / "settings.toml").exists() and load_settings(out / "settings.toml").about == settings.about:
         shutil.rmtree(out)
     asked = common(context)
     with display(quiet=asked.quiet) as shown:
         steps = f"{settings.train.steps:,} steps" + (f", {time} of training at the most" if time else "")
-        shown.tell(f"training {preset} on the built-in English-French corpus: {steps}; Ctrl-C stops and saves")
+        shown.tell(f"training {PRESET} on the built-in English-French corpus: {steps}; Ctrl-C stops and saves")
         shown.tell(
             'meanwhile, try the trained one of the package: regard translate demo "The black cat ate the mouse."'
         )
@@ -50,7 +45,7 @@ def demo(
             shown.tell(f"stopped, checkpoint written; resume with: regard train --resume {out}")
             return INTERRUPTED
         translator = load(out, device=asked.place)
-        tested = _report(out, asked.place) if page else _test(translator)
+        tested = _report(out, asked.place)
         shown.tell(f"test: {tested}")
     found = {translation.source: translation.text for translation in translator.translate(PINNED)}
     if asked.json:
@@ -58,32 +53,18 @@ def demo(
     for source, text in found.items() if not asked.json else ():
         print(f"{source}\n  → {text}")
     shown.tell(
-        f'try next:\n{_look_at(out) if page else ""}  regard translate {out} "The old bank near the river was quiet."\n'
+        f"try next:\n  open {out / REPORT} in a browser: what was learned, where it fails, what goes on inside\n"
+        f'  regard translate {out} "The old bank near the river was quiet."\n'
         f"  regard studio {out.parent}\n  regard train bahdanau --corpus fable:fr --time 2m"
     )
     return 0
 
 
 def _report(out: Path, device: str) -> str:
-    """The same test, as part of a report."""
+    """Measure it on sentences that are in neither the training nor the validation part, and write a report."""
     from regard.evaluate.report import report
     from regard.settings.call import MeasureSettings
 
     made = report(out, measure=MeasureSettings(limit=TESTED), device=device)
     made.save(out / REPORT)
     return f"BLEU {made.scores[0]} on {made.test.sentences} held-out sentences, beam 5"
-
-
-def _look_at(out: Path) -> str:
-    return f"  open {out / REPORT} in a browser: what was learned, where it fails, what goes on inside\n"
-
-
-def _test(translator: Translator) -> str:
-    """BLEU on sentences that are in neither the training nor the validation part."""
-    from regard.fable.corpus import generate
-    from regard.metrics.translation import bleu
-
-    pairs = list(generate("fr", count=TESTED, split="test", maximum_words=16))
-    outputs = translator.translate([pair.source for pair in pairs])
-    quality = bleu([output.text for output in outputs], [pair.target for pair in pairs])
-    return f"BLEU {quality} on {len(pairs)} held-out sentences, beam 5"

@@ -12,10 +12,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn
 
-from regard.cli.called import as_called
+from regard.cli.streams import as_called
 from regard.errors import ResourceError
-from regard.runs.log import Listener, Moment, Validation, clock
-from regard.runs.samples import Watched
+from regard.runs.log import Listener, Moment, Validation, Watched, clock
 
 EVERY = 10.0  # seconds between two lines of a log
 _WIDE = 92  # columns that the whole bar takes
@@ -49,7 +48,21 @@ def when(moment: Moment) -> str:
     return f"{clock(moment.left)} left"
 
 
-class ProgressBar:
+class Quiet:
+    """Shows nothing. What goes wrong is an error, and is not shown here."""
+
+    def moment(self, moment: Moment) -> None: ...
+
+    def validation(self, validation: Validation) -> None:
+        self.tell(validation_line(validation))
+
+    def watch(self, step: int, watched: Watched) -> None:
+        self.tell(watch_line(step, watched))
+
+    def tell(self, line: str) -> None: ...
+
+
+class ProgressBar(Quiet):
     """The terminal."""
 
     def __init__(self, bar: Progress) -> None:
@@ -68,17 +81,11 @@ class ProgressBar:
             when=when(moment),
         )
 
-    def validation(self, validation: Validation) -> None:
-        self.tell(validation_line(validation))
-
-    def watch(self, step: int, watched: Watched) -> None:
-        self.tell(watch_line(step, watched))
-
     def tell(self, line: str) -> None:
         self._bar.console.print(as_called(line), markup=False, soft_wrap=True)  # a command must not be cut in two
 
 
-class PlainLines:
+class PlainLines(Quiet):
     """A log or a pipe."""
 
     def __init__(self) -> None:
@@ -92,26 +99,8 @@ class PlainLines:
                 f"{moment.memory / 2**20:,.0f} MiB  {100 * moment.progress:.0f} %  {when(moment)}"
             )
 
-    def validation(self, validation: Validation) -> None:
-        self.tell(validation_line(validation))
-
-    def watch(self, step: int, watched: Watched) -> None:
-        self.tell(watch_line(step, watched))
-
     def tell(self, line: str) -> None:
         print(as_called(line), file=sys.stderr, flush=True)
-
-
-class Quiet:
-    """Shows nothing. What goes wrong is an error, and is not shown here."""
-
-    def moment(self, moment: Moment) -> None: ...
-
-    def validation(self, validation: Validation) -> None: ...
-
-    def watch(self, step: int, watched: Watched) -> None: ...
-
-    def tell(self, line: str) -> None: ...
 
 
 def validation_line(validation: Validation) -> str:

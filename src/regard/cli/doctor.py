@@ -14,7 +14,7 @@ from pathlib import Path
 import typer
 
 from regard import __version__
-from regard.cli.called import as_called
+from regard.cli.streams import as_called
 from regard.cli.verb import common
 
 PACKAGES = (

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from regard.decode.options import Options
     from regard.evaluate.evaluate import Evaluation, Texts
     from regard.metrics.alignment import AlignmentQuality, Gold
-    from regard.metrics.by_length import Bucket
-    from regard.metrics.habits import Habits
+    from regard.metrics.groups import Bucket, Habits
     from regard.metrics.translation import Quality
     from regard.settings.call import MeasureSettings
 
 ALL = "measure.metrics=bleu,chrf,ter"  # of one run
+READ = "measure.metrics=exact,edits"  # of one that reads vectors
 TOKENISED = 100  # outputs that end in " .", as many as make sacreBLEU warn
 
 
@@ -36,17 +36,18 @@ def evaluate(
     target: Annotated[Path | None, typer.Option(help="Their translations by people, tags or labels.")] = None,
     hypotheses: Annotated[Path | None, typer.Option(help="Measure this output instead of translating.")] = None,
     out: Annotated[Path | None, typer.Option(help="Write the translations here.")] = None,
-    beam: Annotated[int | None, typer.Option(help="Hypotheses kept at each step; 1 is greedy, 5 usual.")] = None,
 ) -> None:
     """Translate a test set and measure the result: BLEU, chrF, TER with intervals, by length, by rarity, habits."""
     overrides, name = only_one(words, "RUN")
-    run, asked, call = Path(name), common(context), called("evaluate", [ALL, *overrides], {"decode.beam": beam})
+    run, asked = Path(name), common(context)
     from regard.decode.options import Options, how
     from regard.evaluate import evaluate as evaluation
     from regard.runs.folder import Run
 
-    options, wanted = Options.of(call.decode), call.measure
     opened = Run.open(run)
+    vectors = opened.settings.text.source.kind == "vectors"
+    call = called("evaluate", [READ if vectors else ALL, *overrides])
+    options, wanted = Options.of(call.decode), call.measure
     if opened.settings.task != "translate":
         _evaluate_labels(run, source, target, asked)
         return
@@ -54,7 +55,7 @@ def evaluate(
     if target is None:
         raise SettingsError("--target: missing; a translation is measured against one by people")
     _check_links(wanted)
-    texts = evaluation.read_texts(source, target, hypotheses)
+    texts = evaluation.read_texts(source, target, hypotheses, vectors=vectors)
     golds = evaluation.read_alignments(Path(wanted.alignment), texts) if wanted.alignment else None
     outputs = texts.hypotheses or _translate(run, texts, options, call.decode.engine, asked.place)
     if out is not None:
@@ -74,10 +75,13 @@ def evaluate(
 def _evaluate_labels(run: Path, source: Path, target: Path | None, asked: Common) -> None:
     """Taggers, classifiers and language models."""
     from regard.data.readers import Corpus
+    from regard.runs.folder import Run
+    from regard.tasks.corpus import Files
     from regard.tasks.load import evaluate as measure
 
     files = [str(path) for path in (source, target) if path is not None]
-    result = measure(run, Corpus(tuple(files)), asked.place)
+    vectors = Run.open(run).settings.text.source.kind == "vectors"
+    result = measure(run, Files(Corpus(tuple(files)), vectors=vectors), asked.place)
     if asked.json:
         put(json.dumps({"run": str(run), "files": files} | result.to_dict(), ensure_ascii=False, indent=2))
         return
@@ -117,7 +121,7 @@ def _alignment(run: Path, texts: Texts, golds: list[Gold], wanted: MeasureSettin
 
 
 def _translate(run: Path, texts: Texts, options: Options, engine: str, place: str) -> list[str]:
-    from regard.cli.progress import LineCounter
+    from regard.cli.streams import LineCounter
     from regard.evaluate import evaluate as evaluation
     from regard.tasks.load import load
 
@@ -156,7 +160,8 @@ def _show(result: Evaluation, judged: list[Quality], title: str, how: MeasureSet
             f"  {result.tokenised:,} outputs end in ' .': is the text tokenised? These metrics expect it as written"
         )
     name = result.qualities[0].name
-    _show_buckets(console, f"{name} by words of the source", result.lengths)
+    if result.lengths:
+        _show_buckets(console, f"{name} by words of the source", result.lengths)
     if result.rarities:
         what = "of the rarest word" if how.rarity == "rarest" else "of the words on average"
         _show_buckets(console, f"{name} by the count {what} of the source in {result.counts}", result.rarities)

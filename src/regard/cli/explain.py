@@ -9,33 +9,47 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from regard.cli.streams import one_line, put, say, suffix_of, terminal_width, write_whole
-from regard.cli.verb import Sentence, called, common, only_one
-from regard.errors import SettingsError
+from regard.cli.streams import one_line, opened, put, say, suffix_of, terminal_width, write_whole
+from regard.cli.verb import Sentence, apart, called, common, only_one
+from regard.errors import DataError, SettingsError
 from regard.metrics.numbers import signed
 
 if TYPE_CHECKING:
     from regard.explain.edits import Edit
-    from regard.explain.explanation import Explanation
     from regard.explain.heatmap import HeatMap
+    from regard.explain.importance import Attribution
+    from regard.explain.look import Looked
     from regard.explain.views import View
-    from regard.explain.whatif import EditOutcome
+    from regard.explain.whatif import Difference
+    from regard.tasks.load import Trained
 
 MANY = ("256", "truecolor", "windows")  # colours; with eight or sixteen, shades tell more
 ALL = "all"  # heads, each by itself
+MANY_LINES = 100  # sentences of a corpus that are looked into
 SUFFIXES = (".html", ".svg", ".png", ".safetensors")
 
 
 def explain(
     context: typer.Context,
     run: Annotated[Path, typer.Argument(help="A run folder.")],
-    words: Sentence,
+    words: Sentence = [],  # noqa: B006
     target: Annotated[str | None, typer.Option(help="Look into this translation, not into the run's own.")] = None,
+    corpus: Annotated[
+        Path | None, typer.Option(help="Look into each line of this file, not into TEXT; --out makes one page.")
+    ] = None,
     side: Annotated[str | None, typer.Option(help="cross, encoder or decoder: whose attention.")] = None,
     layer: Annotated[int | None, typer.Option(help="A layer, from 1.")] = None,
     head: Annotated[str, typer.Option(help="A head, from 1; mean, best (the run's aligner) or all.")] = "best",
-    pieces: Annotated[bool, typer.Option("--pieces", help="Show the pieces the model reads, not words.")] = False,
-    special: Annotated[bool, typer.Option("--special", help="Show <end> and <start> too.")] = False,
+    pieces: Annotated[
+        bool, typer.Option("--pieces", help="Show the pieces the model reads, <end> too, not words.")
+    ] = False,
+    by: Annotated[
+        str | None,
+        typer.Option(help="What each word did: masking, alti, …, or 'gradient of entropy'; docs/looking-inside.md."),
+    ] = None,
+    against: Annotated[
+        str | None, typer.Option("--not", help="Why not this word instead, or this other translation?")
+    ] = None,
     edit: Annotated[list[str] | None, typer.Option(help="What if: an edit as JSON, counting from 0; again.")] = None,
     out: Annotated[
         list[Path] | None,
@@ -44,26 +58,104 @@ def explain(
         ),
     ] = None,
 ) -> None:
-    """Look into one sentence: where the model looked, as a heat map here, as a picture or as a page."""
-    from regard.explain.explanation import first_view
-    from regard.explain.look import Question, look
-    from regard.explain.views import View
+    """Look into a sentence: the map to believe where regard faithful measured it, else where the model looked."""
+    from regard.explain.look import look
+    from regard.explain.views import View, first_view
+    from regard.show.svg_vectors import grounded
     from regard.tasks.load import load_predictor
 
     files, asked = {path: suffix_of(path, SUFFIXES) for path in out or ()}, common(context)
-    overrides, text = only_one(words, "TEXT")
+    overrides, texts = _texts(words, corpus, target, files)
     decode = called("explain", overrides).decode if overrides else None
-    question = Question(text, target, edits=_edits(edit or []), decode=decode)
-    found = look(load_predictor(run, asked.place), question, run.name)
-    shown = found.explanation
-    chosen = View(side or first_view(shown.trace).side, layer, "mean" if head == ALL else head, not pieces, special)
-    picture = shown.picture(chosen)
-    for path, suffix in files.items():
-        _save(path, suffix, shown, chosen, picture, found.outcome, every=head == ALL)
-    if asked.json:
-        put(json.dumps(_json(shown, picture, found.outcome), ensure_ascii=False))
-    else:
-        _print(shown, chosen, picture, found.outcome, every=head == ALL)
+    edits = _edits(edit or [])
+    model = load_predictor(run, asked.place)
+    pages: list[tuple[Looked, HeatMap]] = []
+    for text in opened(run, texts):
+        found = look(model, text, target, edits=edits, decode=decode, name=run.name)
+        chosen = View(side or first_view(found.trace).side, layer, "mean" if head == ALL else head, not pieces, pieces)
+        usual = side is None and layer is None and head == "best" and by is None and against is None
+        weighed = _weighed(model, found, chosen, by, against, every=head == ALL, usual=usual)
+        plain = found.picture(chosen) if weighed is None else weighed.picture(prefix=side == "decoder")
+        pages.append((found, picture := grounded(plain, found)))
+        for path, suffix in () if corpus else files.items():
+            _save(path, suffix, found, chosen, picture, every=head == ALL)
+        if asked.json:
+            put(json.dumps(_json(found, picture, weighed), ensure_ascii=False))
+        elif corpus is None or not files:
+            _print(found, chosen, picture, every=head == ALL)
+            for line in _told(found, weighed, by):
+                say(line)
+    for path in files if corpus else ():
+        from regard.show.explanation_page import corpus_page
+
+        write_whole(path, corpus_page(pages, str(corpus)))
+
+
+def _texts(
+    words: list[str], corpus: Path | None, target: str | None, files: dict[Path, str]
+) -> tuple[list[str], list[str]]:
+    """Settings, and what to look into: a sentence, or the lines of a file, not more than a page can hold."""
+    if corpus is None:
+        overrides, text = only_one(words, "TEXT")
+        return overrides, [text]
+    from regard.data.lines import read_lines
+
+    overrides, rest = apart(words)
+    if rest or target is not None:
+        raise SettingsError(f"--corpus = {corpus}: has the texts; leave out TEXT and --target")
+    if any(suffix != ".html" for suffix in files.values()):
+        raise SettingsError("--out: many sentences are one page; a name that ends in .html would be right")
+    lines = [line for line in read_lines(corpus) if line.strip()]
+    if not lines:
+        raise DataError(f"{corpus}: has no sentence to look into; give at least one")
+    if len(lines) > MANY_LINES:
+        say(f"{corpus}: the first {MANY_LINES} of {len(lines):,} sentences")
+    return overrides, lines[:MANY_LINES]
+
+
+def _told(found: Looked, weighed: Attribution | None, by: str | None) -> list[str]:
+    """What stands beside a map: how far apart two words were, how much was the source's, and what was measured."""
+    lines = list[str]()
+    if found.measured is not None:
+        shown = "attention" if weighed is None else weighed.method
+        if weighed is not None and by is None and not weighed.against:
+            lines.append(f"{found.measured.best}: {found.measured.told}; --by has others")
+        lines += [line for line in [found.measured.caution(shown)] if line]
+    if weighed is None:
+        return lines
+    if weighed.step is not None:
+        apart, word = signed(float(weighed.values[0]), sign="+"), weighed.rows[0]
+        lines.append(f"{word}, not {weighed.against}: {apart} nats of log-probability at step {weighed.step + 1}")
+    if weighed.source_share is not None and len(weighed.source_share):
+        lines.append(f"the source's share of all: {float(weighed.source_share.mean()):.0%}")
+    return lines
+
+
+def _weighed(
+    model: Trained, found: Looked, view: View, by: str | None, against: str | None, *, every: bool, usual: bool
+) -> Attribution | None:
+    """What ``--by`` and ``--not`` ask for; where nothing is asked for, what was measured to be the best, if it was."""
+    from regard.explain.importance import attribute, believed
+
+    if usual and found.measured is not None:
+        return believed(model, found, view)
+    if by is None and against is None:
+        return None
+    if every:
+        raise SettingsError("--head = all: --by has one map of all heads; leave one of them out")
+    method, _, of = (by or "masking").partition(" of ")
+    head = view.head if method.startswith("attention") else "best"
+    return attribute(
+        model,
+        found,
+        method,
+        of or "log-probability",
+        against or "",
+        layer=view.layer,
+        head=head,
+        words=view.words,
+        special=view.special,
+    )
 
 
 def _edits(given: list[str]) -> tuple[Edit, ...]:
@@ -83,16 +175,7 @@ def _edits(given: list[str]) -> tuple[Edit, ...]:
     return from_data(read)
 
 
-def _save(
-    path: Path,
-    suffix: str,
-    shown: Explanation,
-    view: View,
-    picture: HeatMap,
-    outcome: EditOutcome | None,
-    *,
-    every: bool,
-) -> None:
+def _save(path: Path, suffix: str, shown: Looked, view: View, picture: HeatMap, *, every: bool) -> None:
     from regard.explain.views import NAMES, head_maps
     from regard.show.explanation_page import explanation_page
     from regard.show.pictures import Grid
@@ -100,7 +183,7 @@ def _save(
     from regard.show.svg import document
 
     if suffix == ".html":
-        return write_whole(path, explanation_page(shown, view, outcome))
+        return write_whole(path, explanation_page(shown, view, picture))
     if suffix == ".safetensors":
         return shown.trace.save(path.with_suffix(suffix))
     title = f"{NAMES.get(view.side, '')}, every head: layer.head"
@@ -114,7 +197,7 @@ def _save(
     return None
 
 
-def _print(shown: Explanation, view: View, picture: HeatMap, outcome: EditOutcome | None, *, every: bool) -> None:
+def _print(shown: Looked, view: View, picture: HeatMap, *, every: bool) -> None:
     """The output and its heat map on stdout; where the numbers come from on stderr."""
     from rich.console import Console
 
@@ -122,7 +205,7 @@ def _print(shown: Explanation, view: View, picture: HeatMap, outcome: EditOutcom
 
     console = Console(highlight=False, markup=False, emoji=False)
     coloured = console.is_terminal and console.color_system in MANY and not os.environ.get("NO_COLOR")
-    for line in _changes(outcome) if outcome else [one_line(shown.output)]:
+    for line in _changes(shown.difference) if shown.difference else [one_line(shown.output)]:
         put(line)
     print()
     if every:
@@ -130,25 +213,22 @@ def _print(shown: Explanation, view: View, picture: HeatMap, outcome: EditOutcom
     else:
         for drawn in lines(picture, width=console.width if console.is_terminal else terminal_width(), colour=coloured):
             console.print(drawn, soft_wrap=True)
-        say(f"{picture.unit}s: {picture.origin}")
+        plural = picture.unit if picture.unit in ("nats", "probability") else f"{picture.unit}s"
+        say(f"{plural}: {picture.origin}")
     say(f"log-probability: {signed(shown.trace.score)} in {len(shown.trace.target)} steps")
 
 
-def _changes(outcome: EditOutcome) -> list[str]:
+def _changes(outcome: Difference) -> list[str]:
     """What the edits did, in text and in log-probability."""
-    before, after = outcome.texts
-    scores = outcome.scores
-    rows = [
-        f"before            {signed(scores[0]):>8}  {before}",
-        f"same, edited      {signed(scores[1]):>8}  {before}",
-        f"anew, edited      {signed(scores[2]):>8}  {after}",
-        f"difference        {signed(outcome.difference, sign='+'):>8}",
-    ]
-    found = [f"  {' '.join(old) or '(nothing)'} → {' '.join(new) or '(nothing)'}" for old, new in outcome.changes()]
+    told = ("before", outcome.before), ("same, edited", outcome.same), ("anew, edited", outcome.after)
+    rows = [f"{name:<17} {signed(one.log_probability):>8}  {one.text}" for name, one in told]
+    rows.append(f"difference        {signed(outcome.change_in_log_probability, sign='+'):>8}")
+    words = [(" ".join(change["before"]), " ".join(change["after"])) for change in outcome.changes]
+    found = [f"  {old or '(nothing)'} → {new or '(nothing)'}" for old, new in words]
     return rows + (found or ["  the words stay the same"])
 
 
-def _table(shown: Explanation, view: View) -> list[str]:
+def _table(shown: Looked, view: View) -> list[str]:
     """Every head in a few numbers."""
     from regard.explain.statistics import statistics
     from regard.show.explanation_page import KINDS
@@ -160,19 +240,34 @@ def _table(shown: Explanation, view: View) -> list[str]:
     return [row.rstrip() for row in rows]
 
 
-def _json(shown: Explanation, picture: HeatMap, outcome: EditOutcome | None) -> dict[str, Any]:
+def _json(shown: Looked, picture: HeatMap, weighed: Attribution | None) -> dict[str, Any]:
     from regard.show.explanation_page import explanation_numbers
 
     content = explanation_numbers(shown, picture)
-    if outcome is not None:
+    if (measured := shown.measured) is not None:
+        content["measured"] = {name: getattr(measured, name) for name in ("best", "links", "told")}
+        content["caution"] = measured.caution("attention" if weighed is None else weighed.method)
+    if weighed is not None:
+        share = weighed.source_share
+        content["attribution"] = {
+            **{name: getattr(weighed, name) for name in ("method", "of", "against", "step", "origin", "unit", "rows")},
+            "columns": weighed.columns,
+            "read": weighed.read,
+            "source": None if weighed.source is None else weighed.source.tolist(),
+            "prefix": None if weighed.prefix is None else weighed.prefix.tolist(),
+            "values": weighed.values.tolist(),
+            "source_share": None if share is None else share.tolist(),
+            "completeness_error": weighed.completeness_error,
+        }
+    if (outcome := shown.difference) is not None:
         from regard.explain.edits import to_data
 
         content["what_if"] = {
-            "edits": to_data(outcome.edits),
-            "texts": list(outcome.texts),
-            "log_probability": list(outcome.scores),
-            "difference": outcome.difference,
-            "changes": [[list(old), list(new)] for old, new in outcome.changes()],
-            "fall": outcome.fall.tolist(),
+            "edits": to_data(outcome.editor.edits),
+            "texts": [outcome.before.text, outcome.after.text],
+            "log_probability": [one.log_probability for one in (outcome.before, outcome.same, outcome.after)],
+            "difference": outcome.change_in_log_probability,
+            "changes": [[list(change["before"]), list(change["after"])] for change in outcome.changes],
+            "fall": list(outcome.fall),
         }
     return content

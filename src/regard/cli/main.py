@@ -17,6 +17,7 @@ from typer.exceptions import TyperException
 
 from regard import __version__
 from regard.cli import (
+    about,
     beam,
     card,
     compare,
@@ -25,6 +26,7 @@ from regard.cli import (
     doctor,
     evaluate,
     explain,
+    faithful,
     import_model,
     meaning,
     predict,
@@ -37,8 +39,7 @@ from regard.cli import (
     translate,
     walk,
 )
-from regard.cli.called import as_called
-from regard.cli.streams import record
+from regard.cli.streams import as_called, record
 from regard.cli.usage import complain, complain_of_usage
 from regard.cli.verb import Command
 from regard.errors import failure
@@ -67,17 +68,21 @@ VERBS: dict[str, Callable[..., Any]] = {
     "translate": translate.translate,
     "predict": predict.predict,
     "score": score.score,
+    "doubt": score.doubt,
     "evaluate": evaluate.evaluate,
     "compare": compare.compare,
     "report": report.report,
     "card": card.card,
     "explain": explain.explain,
+    "faithful": faithful.faithful,
     "walk": walk.walk,
     "serve": serve.serve,
     "studio": serve.studio,
     "beam": beam.beam,
     "meaning": meaning.meaning,
     "doctor": doctor.doctor,
+    "docs": about.docs,
+    "cite": about.cite,
 }
 for name, verb in VERBS.items():
     app.command(name, cls=Command)(verb)

@@ -30,7 +30,7 @@ def meaning(
     """One word in several sentences: how alike its vectors are, layer by layer, and how each is translated."""
     from regard.cli.streams import suffix_of, write_whole
     from regard.explain.meaning import compare_meanings
-    from regard.show.meaning_page import meaning_page, meaning_svg
+    from regard.show.page import meaning_page, meaning_svg
     from regard.tasks.load import load_predictor
 
     files = {path: suffix_of(path, (".html", ".svg")) for path in out or ()}

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from regard.cli.streams import Remarks, destination, kind_of, texts_of
+from regard.cli.streams import Remarks, destination, kind_of, opened, texts_of
 from regard.cli.verb import apart, called, common, with_settings
 
 
@@ -28,16 +28,16 @@ def predict(
     decode = called("predict", ["decode.beam=1", *overrides]).decode
     waiting = texts_of(given, file)
     from regard.tasks.load import labels_of
-    from regard.tasks.predictor import Writing
+    from regard.tasks.predictor import continuing
     from regard.text.reading import unseen
 
-    asked, how = common(context), Writing.of(decode)
+    asked, how = common(context), continuing(decode)
     predictor = labels_of(run, asked.place)
     remarks = Remarks(kind_of(given))
     first = 0
     with destination(out) as write:
         for chunk in waiting:
-            answers = predictor.predict(chunk, replace(how, first=first))
+            answers = predictor.predict(opened(run, chunk), how, first=first)
             for number, (text, answer) in enumerate(zip(chunk, answers, strict=True), start=first + 1):
                 unknown, warning = unseen(text, predictor.known)
                 remarks.note(number, warning)

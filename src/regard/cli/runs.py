@@ -251,12 +251,12 @@ def verify(context: typer.Context, run: RunFolder) -> None:
 
     parts = list(verify_run(run))
     if common(context).json:
-        print(json.dumps([asdict(part) for part in parts], indent=2))
-    for part in parts if not common(context).json else ():
-        put(f"{part.name:28}  {part.state}{f': {part.note}' if part.note else ''}")
-    damaged = [part for part in parts if part.state == "damaged"]
+        print(json.dumps([{"name": name, "state": state, "note": note} for name, state, note in parts], indent=2))
+    for name, state, note in parts if not common(context).json else ():
+        put(f"{name:28}  {state}{f': {note}' if note else ''}")
+    damaged = [note for _, state, note in parts if state == "damaged"]
     if damaged:
-        raise ModelError(f"{run}: {len(damaged)} of {len(parts)} parts are not what was written; {damaged[0].note}")
+        raise ModelError(f"{run}: {len(damaged)} of {len(parts)} parts are not what was written; {damaged[0]}")
     if not parts:
         say(f"{run}: has no checkpoint yet, and nothing to check")
 
@@ -269,10 +269,10 @@ def sweep(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
     """Find what killed processes left half-written, and remove it; --trash also what lies in the trash."""
-    from regard.runs.listing import leftovers, size_of, trash_of
+    from regard.runs.listing import leftovers, size, trash_of
 
     left, thrown = leftovers(folder), trash_of(folder)
-    sizes = {path: size_of(path) for path in (*left, *thrown)}
+    sizes = {path: size(path) for path in (*left, *thrown)}
     for path in (*left, *(thrown if trash else ())) if not common(context).json else ():
         put(f"{_bytes(sizes[path]):>10}  {path}")
     wanted = [*left, *(thrown if trash else ())]
@@ -346,11 +346,10 @@ def export(
 
     packed = pack(run, file, everything=everything, half=half)
     if common(context).json:
-        print(json.dumps(asdict(packed)))
+        found = {"file": str(file), "files": len(packed.files), "bytes": packed.bytes}
+        print(json.dumps(found | {"checkpoints": packed.checkpoints, "resumable": everything}))
         return
-    what = (
-        "with all that training needs to go on" if packed.resumable else "weights alone; --all takes the optimizer too"
-    )
+    what = "with all that training needs to go on" if everything else "weights alone; --all takes the optimizer too"
     say(f"{file}: {', '.join(packed.checkpoints)}, {_bytes(file.stat().st_size)}, {what}")
 
 
@@ -359,9 +358,9 @@ def _export_huggingface(run: Path, out: Path | None, *, as_json: bool) -> None:
         raise SettingsError("FILE: missing; name the folder to write")
     from regard.convert.to_huggingface import export as convert
     from regard.runs.listing import size
-    from regard.tasks.load import open_material
+    from regard.tasks.load import open_translator
 
-    folder = convert(open_material(run), out)
+    folder = convert(open_translator(run), out)
     if as_json:
         print(json.dumps({"folder": str(folder), "bytes": size(folder)}))
         return
@@ -371,9 +370,9 @@ def _export_huggingface(run: Path, out: Path | None, *, as_json: bool) -> None:
 def _export_engine(run: Path, out: Path | None, quantization: str, *, as_json: bool) -> None:
     from regard.runs.listing import size
     from regard.tasks.engines import export as convert
-    from regard.tasks.load import open_material
+    from regard.tasks.load import open_translator
 
-    folder = convert(open_material(run), out, quantization)
+    folder = convert(open_translator(run), out, quantization)
     if as_json:
         print(json.dumps({"folder": str(folder), "quantization": quantization, "bytes": size(folder)}))
         return

@@ -5,16 +5,15 @@ from __future__ import annotations
 import json
 import math
 import sys
+from collections.abc import Iterable
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from regard.cli.streams import put
+from regard.cli.streams import one_line, put
 from regard.cli.verb import common
-
-if TYPE_CHECKING:
-    from regard.evaluate.evaluate import Scored
 
 
 def score(
@@ -22,10 +21,9 @@ def score(
     run: Annotated[Path, typer.Argument(help="A run folder.")],
     source: Annotated[Path, typer.Option(help="Texts, one a line (also .gz, .zst).")],
     target: Annotated[Path, typer.Option(help="The translations to score, line by line.")],
-    tokens: Annotated[bool, typer.Option("--tokens", help="Also the log-probability of every piece.")] = False,
 ) -> None:
-    """How probable a model finds given translations: natural log-probabilities, one line for each pair."""
-    from regard.cli.progress import LineCounter
+    """How probable a model finds given translations: natural log-probabilities, a line a pair; --json: by piece."""
+    from regard.cli.streams import LineCounter
     from regard.data.encoding import PairEncoder
     from regard.data.readers import Corpus
     from regard.errors import DataError
@@ -38,8 +36,11 @@ def score(
     lines, pieces, total = 0, 0, 0.0
     rows = Corpus((str(source), str(target))).rows(PairEncoder.names)
     for scored in evaluation.score(translator, (row for _, row in rows)):
-        lines, pieces, total = lines + 1, pieces + len(scored.pieces), total + scored.total
-        put(_json(scored, lines, tokens) if asked.json else _text(scored, tokens))
+        found = sum(value for _, value in scored)
+        lines, pieces, total = lines + 1, pieces + len(scored), total + found
+        tokens = [{"piece": piece, "log_probability": value} for piece, value in scored] if asked.json else []
+        row = {"line": lines, "log_probability": found, "pieces": len(scored), "tokens": tokens}
+        put(json.dumps(row, ensure_ascii=False) if asked.json else f"{found:.4f}")
         if lines % evaluation.CHUNK == 0:
             told(lines)
     if not lines:
@@ -55,14 +56,37 @@ def score(
     )
 
 
-def _text(scored: Scored, tokens: bool) -> str:
-    parts = zip(scored.pieces, scored.log_probabilities, strict=True)
-    return "\t".join((f"{scored.total:.4f}", *(f"{piece}={value:.4f}" for piece, value in parts if tokens)))
+# ``regard doubt``
 
 
-def _json(scored: Scored, line: int, tokens: bool) -> str:
-    shown: dict[str, object] = {"line": line, "log_probability": scored.total, "pieces": len(scored.pieces)}
-    if tokens:
-        parts = zip(scored.pieces, scored.log_probabilities, strict=True)
-        shown["tokens"] = [{"piece": piece, "log_probability": value} for piece, value in parts]
-    return json.dumps(shown, ensure_ascii=False)
+def doubt(
+    context: typer.Context,
+    run: Annotated[Path, typer.Argument(help="A run folder.")],
+    source: Annotated[Path, typer.Argument(help="Texts, one a line (also .gz, .zst).")],
+    target: Annotated[Path | None, typer.Argument(help="Their translations; without, the run translates them.")] = None,
+) -> None:
+    """Sort a corpus by doubt of its translations, most doubtful first: doubt, line, source, target, why."""
+    from regard.cli.streams import LineCounter
+    from regard.data.lines import read_lines
+    from regard.data.readers import Corpus
+    from regard.errors import DataError
+    from regard.evaluate.evaluate import doubted
+    from regard.tasks.load import load
+
+    asked = common(context)
+    translator = load(run, device=asked.place)
+    rows: Iterable[tuple[str, str | None]]
+    if target is None:
+        rows = ((line, None) for line in read_lines(source))
+    else:
+        rows = ((row[0], row[1]) for _, row in Corpus((str(source), str(target))).rows(("source", "target")))
+    found = doubted(translator, rows, LineCounter("replayed"))
+    if not found:
+        raise DataError(f"{source}: has no sentence to doubt; give at least one")
+    for number, read, written, each in found:
+        if asked.json:
+            about = {"line": number, "source": read, "target": written, "doubt": asdict(each)}
+            put(json.dumps(about, ensure_ascii=False))
+        else:
+            value = "" if each.value is None else f"{each.value:.4f}"
+            put("\t".join((value, str(number), one_line(read), one_line(written), "; ".join(each.reasons))))

@@ -21,16 +21,15 @@ from regard.cli.verb import apart, called, common, with_settings
 from regard.errors import SettingsError
 
 if TYPE_CHECKING:
-    from regard.serve.app import Service
+    from fastapi import FastAPI
+
     from regard.serve.guard import Doors
     from regard.serve.library import Library
-    from regard.serve.server import Address
     from regard.settings.call import CallSettings, ServeSettings
 
 Host = Annotated[str, typer.Option(help="Where to listen; anything but this machine needs a token.")]
 Port = Annotated[int, typer.Option(help="0 takes any that is free.", min=0, max=65535)]
 Token = Annotated[str, typer.Option(help="What clients must send; made up if needed.", envvar="REGARD_TOKEN")]
-ReadOnly = Annotated[bool, typer.Option("--read-only", help="Nobody trains, uploads, renames or removes.")]
 SHORTEST_TOKEN = 16  # characters
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
@@ -45,7 +44,6 @@ def serve(
     host: Host = "127.0.0.1",
     port: Port = 5000,
     token: Token = "",
-    read_only: ReadOnly = False,
 ) -> None:
     """Serve runs over HTTP: LibreTranslate's API, /api/v1, /metrics; /docs says what there is."""
     from regard.runs.folder import Run
@@ -55,15 +53,14 @@ def serve(
     folders = [Run.open(Path(path)).folder for path in paths]
     if not folders and runs is None:
         raise SettingsError("regard serve: nothing to serve; name a run, or a folder of them with --runs")
-    doors, made_up = _doors(host, token, call.serve, read_only=read_only)
-    from regard.serve.app import Service
-    from regard.serve.server import Address
-
+    doors, made_up = _doors(host, token, call.serve)
     asked = common(context)
     library = _library(runs, folders, call, asked.place)
     log = None if asked.quiet or call.serve.log is False else _log
-    service = Service(library, doors=doors, log=log, stop_trainings=call.serve.stop_trainings)
-    _run(Address(host, port), service, made_up=made_up, as_json=asked.json)
+    from regard.serve.app import create_app
+
+    app = create_app(library, doors, log=log, stop_trainings=call.serve.stop_trainings)
+    _run(app, host, port, made_up=made_up, as_json=asked.json)
 
 
 def studio(
@@ -75,27 +72,24 @@ def studio(
     host: Host = "127.0.0.1",
     port: Port = 8765,
     token: Token = "",
-    read_only: ReadOnly = False,
-    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open a browser when ready.")] = True,
 ) -> None:
     """Open the studio in a browser: translate, look inside, train, compare, learn. The API is there as well."""
     overrides, folders = apart(runs or ())
     if folders[1:]:
         raise SettingsError(f"FOLDER = {folders[1]}: the studio shows one folder of runs; put them into one")
     call = called("studio", overrides)
-    doors, made_up = _doors(host, token, call.serve, read_only=read_only)
-    from regard.serve.app import Service
-    from regard.serve.server import Address
-
+    doors, made_up = _doors(host, token, call.serve)
     folder, asked = Path(*(folders or ["runs"])), common(context)
     if not folder.exists():  # perhaps mistyped
         folder.mkdir(parents=True)
         say(f"{folder}: there was no such folder; made an empty one")
     library = _library(folder, (), call, asked.place)
     log, stop = _log if call.serve.log else None, call.serve.stop_trainings
-    service = Service(library, studio=True, doors=doors, log=log, stop_trainings=stop)
-    wanted = browser and sys.stderr.isatty()
-    _run(Address(host, port), service, made_up=made_up, browser=wanted, as_json=asked.json)
+    from regard.serve.app import create_app
+
+    app = create_app(library, doors, studio=True, log=log, stop_trainings=stop)
+    browser = call.serve.browser and sys.stderr.isatty()
+    _run(app, host, port, made_up=made_up, studio=True, browser=browser, as_json=asked.json)
 
 
 def _library(folder: Path | None, named: Sequence[Path], call: CallSettings, place: str) -> Library:
@@ -125,7 +119,7 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _doors(host: str, token: str, how: ServeSettings, *, read_only: bool) -> tuple[Doors, bool]:
+def _doors(host: str, token: str, how: ServeSettings) -> tuple[Doors, bool]:
     """Whom to let in, and whether the token was made up just now."""
     from regard.serve.guard import LOOPBACK, Doors
     from regard.serve.server import own_names
@@ -149,45 +143,40 @@ def _doors(host: str, token: str, how: ServeSettings, *, read_only: bool) -> tup
             raise SettingsError(
                 f"serve.allow_origin = {origin}: not an origin; write https://example.org, without a path"
             )
-    return Doors(LOOPBACK | names, frozenset(how.allow_origin), key, admin, read_only=read_only), made_up
+    return Doors(LOOPBACK | names, frozenset(how.allow_origin), key, admin, read_only=how.read_only), made_up
 
 
 def _run(
-    place: Address,
-    service: Service,
-    *,
-    made_up: bool = False,
-    browser: bool = False,
-    as_json: bool = False,
+    app: FastAPI, host: str, port: int, *, made_up: bool, studio: bool = False, browser: bool = False, as_json: bool
 ) -> None:
     """Listen, say where, and serve until stopped."""
-    from regard.serve.app import create_app
-    from regard.serve.server import address, listens_on, make, run
+    from regard.serve import server
 
-    listening = place.open()
-    where = address(listening)
-    key = service.doors.token
+    listening = server.listen(host, port)
+    where = server.address(listening)
+    doors: Doors = app.state.doors
+    key = doors.token
 
     def ready() -> None:
-        what = "the studio" if service.studio else "the service"
-        print(f"{what} is at {listens_on(listening)}; Ctrl-C stops it", file=sys.stderr)
-        if not _is_loopback(place.host):
-            names = ", ".join(sorted(service.doors.hosts))
+        what = "the studio" if studio else "the service"
+        print(f"{what} is at {server.listens_on(listening)}; Ctrl-C stops it", file=sys.stderr)
+        if not _is_loopback(host):
+            names = ", ".join(sorted(doors.hosts))
             print(f"it goes by the names {names}; add others with serve.allow_host=NAME", file=sys.stderr)
-        if service.doors.read_only:
+        if doors.read_only:
             print("read-only: no client can train, upload, rename or remove here", file=sys.stderr)
         if made_up:
             print(f"token, made up for this time: {key}", file=sys.stderr)
-        if key and service.studio:
+        if key and studio:
             print(f"a browser needs it once: {where}?token={key if made_up else 'TOKEN'}", file=sys.stderr)
-        elif service.doors.admin and service.studio:
+        elif doors.admin and studio:
             print(f"a browser that trains and uploads needs its token once: {where}?token=TOKEN", file=sys.stderr)
         if as_json:
-            print(json.dumps({"address": where, "docs": f"{where}docs", "studio": service.studio}), flush=True)
+            print(json.dumps({"address": where, "docs": f"{where}docs", "studio": studio}), flush=True)
         if browser:
             webbrowser.open(f"{where}?token={key}" if key else where)
 
-    run(make(create_app(service), reading=service.library.limits.reading, started=ready), listening)
+    server.run(server.make(app, reading=app.state.library.limits.reading, started=ready), listening)
 
 
 def _log(line: str) -> None:

@@ -2,25 +2,99 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
+import shlex
 import shutil
 import sys
 import textwrap
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cache
 from pathlib import Path
 from queue import Empty, Queue
 from threading import Thread
 from typing import TYPE_CHECKING, BinaryIO, Final, TextIO
 
-from regard.cli.called import CONTROLS, as_called, command, printable
 from regard.errors import DataError, SettingsError
 from regard.runs.log import NAMED_LOG, append
 
 if TYPE_CHECKING:
     from rich.text import Text
+
+
+# How this program was called: a hint must name a command that works where the person is.
+
+VERBS = (
+    *("demo", "train", "translate", "predict", "score", "evaluate", "compare", "report", "explain", "walk", "serve"),
+    *("studio", "beam", "meaning", "data", "runs", "import", "card", "doubt", "faithful", "settings", "doctor", "help"),
+    *("docs", "cite"),
+)
+_COMMAND = re.compile(rf"(?<![\w./-])regard(?= (?:{'|'.join(VERBS)}|--\w+)\b)")
+
+
+def command() -> str:
+    """What to type for ``regard`` here: that, where it is on the PATH, else the program's place, or python -m."""
+    return _command(sys.argv[0], str(Path.cwd()))
+
+
+# Escape sequences and control characters, by which a text would command the terminal that shows it.
+CONTROLS = r"[\x00-\x08\x0b-\x1f\x7f-\x9f]"  # all but tab and newline
+_COMMANDS = re.compile(rf"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[0-~])|{CONTROLS}")
+
+
+def printable(text: str) -> str:
+    """Text that cannot command a terminal: without escape sequences and control characters."""
+    return _COMMANDS.sub("", text)
+
+
+def as_called(text: str) -> str:
+    """A text for people, in which every command of ours is one that works here, and none is the terminal's."""
+    text = printable(text)
+    return text if (here := command()) == "regard" else _COMMAND.sub(here, text)
+
+
+@cache
+def _command(program: str, folder: str) -> str:
+    path = Path(program)
+    if path.name == "__main__.py" and path.parent.name == "regard":
+        return f"{_near(Path(sys.executable), folder)} -m regard"
+    if path.name != "regard" or not path.is_file():
+        return "regard"  # another program: a notebook, a test
+    return _near(path, folder)
+
+
+def _near(program: Path, folder: str) -> str:
+    """Its name, where that finds it, else how to reach it from this folder."""
+    found = shutil.which(program.name)
+    if found and Path(found).absolute() == program.absolute():
+        return program.name
+    inside = program.absolute().is_relative_to(folder)
+    return shlex.quote(str(program.absolute().relative_to(folder) if inside else program))
+
+
+# Importing much at once, in less time.
+
+
+@contextmanager
+def unswept() -> Iterator[None]:
+    """Look for no garbage while modules are imported, and never again among what they made.
+
+    Modules live as long as the process. Python would look through all their functions and classes a few dozen times
+    while they come in, and again when it ends: with torch, that is a fifth of the time of the import.
+    """
+    swept = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        if swept:
+            gc.enable()
+
 
 STDIN: Final = "-"
 REMARKS: Final = 10  # texts that are remarked on, one by one
@@ -107,6 +181,17 @@ def texts_of(texts: list[str], file: Path | None) -> Iterator[list[str]]:
     from regard.data.lines import read_lines
 
     return _chunks(read_lines(file))
+
+
+def opened(run: Path, texts: Sequence[str]) -> list[str]:
+    """The texts; where a run reads vectors, with the files that they name in their place."""
+    from regard.runs.folder import Run
+
+    if Run.open(run).settings.text.source.kind == "text":
+        return list(texts)
+    from regard.text.vectors import inlined
+
+    return [inlined(text) for text in texts]
 
 
 def kind_of(texts: list[str]) -> str:
@@ -281,3 +366,32 @@ def terminal_width() -> int:
         return shutil.get_terminal_size().columns
     given = os.environ.get("COLUMNS", "")
     return int(given) if given.isdecimal() and int(given) > 0 else 80
+
+
+# How far long work has come: a counter in a terminal, a plain line now and then in a log. All on stderr.
+
+EVERY = 10.0  # seconds between two lines of a log
+
+
+class LineCounter:
+    """Counts lines; says nothing in a call that is quiet."""
+
+    def __init__(self, done: str, every: float = EVERY, what: str = "lines") -> None:
+        self._every = every
+        self._what = what
+        self._hushed = hushed()  # here: who counts may do so in another thread
+        self._done = done  # what is done to them: translated, scored
+        self._last = time.monotonic()
+
+    def __call__(self, count: int, total: int | None = None) -> None:
+        if self._hushed:
+            return
+        text = f"{count:,}{f' of {total:,}' if total else ''} {self._what} {self._done}"
+        due = time.monotonic() - self._last >= self._every
+        if due or count == total:
+            record("progress", {"text": text, "done": count, "of": total})
+        if sys.stderr.isatty():
+            print(f"\r{text}", end="\n" if count == total else "", file=sys.stderr, flush=True)
+        elif due:
+            self._last = time.monotonic()
+            print(text, file=sys.stderr, flush=True)

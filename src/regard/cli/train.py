@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from regard.cli.verb import common
+from regard.cli.verb import Common, common
 from regard.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -51,19 +51,17 @@ def train(
     given = [f"{name}={json.dumps(value)}" for name, value in flags.items() if value]
     given += [f"data.general={json.dumps(','.join(keep_watching))}"] if keep_watching else []
     preset, overrides = preset_of(words)
-    asked = common(context)
-    how = _How(
-        asked.device, dry_run=dry_run, tensorboard=tensorboard, as_json=asked.json, quiet=asked.quiet or not _leads()
-    )
+    asked, kinds = common(context), {"dry_run": dry_run, "tensorboard": tensorboard}
+    asked = asked._replace(quiet=asked.quiet or not _leads())
     if resume is not None:
         if preset or given or overrides or out:
             raise SettingsError(
                 f"--resume {resume}: goes on with the run's own settings; add --time or --steps, and nothing else"
             )
-        return _resume(resume, time, steps, how)
+        return _resume(resume, time, steps, asked, **kinds)
     given += [f"train.time={json.dumps(time)}"] if time else []
     given += [f"train.steps={_count(steps)}"] if steps else []
-    return _start(preset, [*given, *overrides], out, how)
+    return _start(preset, [*given, *overrides], out, asked, **kinds)
 
 
 def preset_of(words: list[str] | None) -> tuple[str, list[str]]:
@@ -77,76 +75,69 @@ def _leads() -> bool:
     return os.environ.get("RANK", "0") == "0"
 
 
-@dataclass(frozen=True)
-class _How:
-    """What has to do with this call, and not with the run."""
-
-    device: str
-    dry_run: bool
-    tensorboard: bool
-    as_json: bool
-    quiet: bool
-
-
 def _count(steps: str) -> str:
     if not steps.replace(",", "").isdecimal():
         raise SettingsError(f"--steps = {steps}: not a number of steps; a new run takes a number, --resume also +5000")
     return steps.replace(",", "")
 
 
-def _start(preset: str, overrides: list[str], out: Path | None, how: _How) -> int:
+def _start(
+    preset: str, overrides: list[str], out: Path | None, asked: Common, *, dry_run: bool, tensorboard: bool
+) -> int:
     """Train a new run."""
     from regard.cli.display import display
     from regard.trainer import start as training
 
-    with display(quiet=how.quiet) as shown:
-        settings, remark = training.fitted(preset, *overrides, device=how.device)
+    with display(quiet=asked.quiet) as shown:
+        settings, remark = training.fitted(preset, *overrides, device=asked.device)
         folder = out or training.free_place(preset, settings)
-        if how.dry_run:
-            return _estimate(folder, settings, shown, how, remark)
+        if dry_run:
+            return _estimate(folder, settings, shown, asked, remark)
         another = "" if out or folder == training.place(preset, settings) else ", as there is one of its name already"
         shown.tell(f"training {folder}{another}; Ctrl-C stops it and keeps what was learned")
-        outcome = training.start(folder, settings, *_listeners(folder, shown, how), device=how.device, remark=remark)
+        outcome = training.start(
+            folder, settings, *_listeners(folder, shown, tensorboard=tensorboard), device=asked.device, remark=remark
+        )
         shown.tell(_ending(folder, outcome))
-    return _code(folder, outcome, how)
+    return _code(folder, outcome, asked)
 
 
-def _resume(folder: Path, time: str, steps: str, how: _How) -> int:
+def _resume(folder: Path, time: str, steps: str, asked: Common, *, dry_run: bool, tensorboard: bool) -> int:
     """Go on with a run."""
     from regard.cli.display import display
     from regard.trainer import start as training
 
-    with display(quiet=how.quiet) as shown:
-        if how.dry_run:
-            return _estimate(folder, None, shown, how)
-        listeners = _listeners(folder, shown, how)
-        outcome = training.resume(folder, *listeners, device=how.device, time=time, more=steps)
+    with display(quiet=asked.quiet) as shown:
+        if dry_run:
+            return _estimate(folder, None, shown, asked)
+        listeners = _listeners(folder, shown, tensorboard=tensorboard)
+        outcome = training.resume(folder, *listeners, device=asked.device, time=time, more=steps)
         shown.tell(_ending(folder, outcome))
-    return _code(folder, outcome, how)
+    return _code(folder, outcome, asked)
 
 
-def _listeners(folder: Path, shown: Listener, how: _How) -> list[Listener]:
+def _listeners(folder: Path, shown: Listener, *, tensorboard: bool) -> list[Listener]:
     from regard.cli.display import events
 
-    return [shown, *([events(folder)] if how.tensorboard else [])]
+    return [shown, *([events(folder)] if tensorboard else [])]
 
 
-def _estimate(folder: Path, settings: Settings | None, shown: Listener, how: _How, remark: str = "") -> int:
+def _estimate(folder: Path, settings: Settings | None, shown: Listener, asked: Common, remark: str = "") -> int:
     from regard.runs.folder import Run
     from regard.trainer import start as training
 
-    estimate = training.preflight(folder, settings, shown, device=how.device, remark=remark)
+    estimate = training.preflight(folder, settings, shown, device=asked.device, remark=remark)
     shown.tell(f"{estimate}\nprepared; train it with: regard train --resume {folder}")
-    if how.as_json:
+    if asked.json:
         resolved = Run.open(folder).settings.model_dump()
         print(json.dumps({"run": str(folder), **asdict(estimate), "settings": resolved}))
     return 0
 
 
-def _code(folder: Path, outcome: Outcome, how: _How) -> int:
-    from regard.trainer.signals import INTERRUPTED
+def _code(folder: Path, outcome: Outcome, asked: Common) -> int:
+    from regard.trainer.loop import INTERRUPTED
 
-    if how.as_json and _leads():
+    if asked.json and _leads():
         print(json.dumps({"run": str(folder), "reason": outcome.reason, **asdict(outcome.progress)}))
     return INTERRUPTED if outcome.reason == "interrupted" else 0
 

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+import sys
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from regard.cli.called import printable
-from regard.cli.imports import unswept
-from regard.cli.streams import Remarks, destination, kind_of, one_line, say, texts_of
+from regard.cli.streams import Remarks, destination, kind_of, one_line, opened, printable, say, texts_of, unswept
 from regard.cli.verb import apart, called, common, with_settings
 from regard.errors import SettingsError, did_you_mean
 
 if TYPE_CHECKING:
     from regard.decode.options import Options
-    from regard.decode.terms import Glossary
     from regard.decode.texts import Output
+    from regard.explain.doubt import Doubt
     from regard.tasks.translator import Translation, Translator
 
-SHOWN = ("text", "align", "scores")
+SHOWN = ("text", "align", "scores", "doubt")
+STRINGS = (".po", ".pot", ".mo", ".xliff", ".xlf", ".srt")  # what `regard.serve.strings` reads
 
 
 def translate(
@@ -33,23 +33,25 @@ def translate(
         with_settings("[TEXT]...", "Texts to translate; - or none: lines of stdin."),
     ] = None,
     file: Annotated[
-        Path | None, typer.Option(help="Translate the lines of this file (also .gz, .zst); - is stdin.")
+        Path | None,
+        typer.Option(help="Translate the lines of this file (also .gz, .zst; - is stdin), or .po, .mo, .xliff, .srt."),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Write here instead of to stdout; appears when it is whole.")] = None,
     beam: Annotated[int | None, typer.Option(help="Hypotheses kept at each step; 1 is greedy, 5 usual.")] = None,
     nbest: Annotated[int | None, typer.Option(help="Translations to show of each text, best first.")] = None,
-    sample: Annotated[bool | None, typer.Option("--sample", help="Draw them instead of searching.")] = None,
     constrain: Annotated[Path | None, typer.Option(help="A glossary: lines of source term, tab, target term.")] = None,
     ensemble: Annotated[list[Path] | None, typer.Option("--with", help="A further run that votes; again.")] = None,
-    show: Annotated[str, typer.Option(help="text, align (who looked at whom) or scores.")] = "text",
+    show: Annotated[str, typer.Option(help="text, align (who looked at whom), scores or doubt.")] = "text",
 ) -> None:
     """Translate texts, a file, or stdin line by line; translations go to stdout."""
     if show not in SHOWN:
         raise SettingsError(f"--show = {show}: no such view; {did_you_mean(show, SHOWN)}")
     overrides, given = apart(texts or [])
-    flags = {"decode.beam": beam, "decode.best": nbest, "decode.sample": sample}
-    decode = called("translate", overrides, flags).decode
-    waiting = texts_of(given, file)
+    decode = called("translate", overrides, {"decode.beam": beam, "decode.best": nbest}).decode
+    strings = file is not None and file.suffix.lower() in STRINGS
+    if strings and (given or show != "text" or decode.best > 1):
+        raise SettingsError(f"--file = {file}: is translated as a whole file; give no texts, --nbest or --show with it")
+    waiting = iter([]) if strings else texts_of(given, file)
     with unswept():
         from regard.decode.options import Options
         from regard.tasks.load import load
@@ -59,10 +61,41 @@ def translate(
         options = replace(options, glossary=_glossary(constrain, options.glossary))
     asked = common(context)
     translator = load(run, *(ensemble or ()), device=asked.place, engine=decode.engine, tell=say)
-    found = _translations(translator, waiting, options)
-    _write(found, Remarks(kind_of(given)), out, decode.best, "json" if asked.json else show)
+    if strings:
+        assert file is not None
+        _translate_file(translator, file, out, options)
+        return
+    found = _translations(translator, (opened(run, chunk) for chunk in waiting), options)
+    _write(found, Remarks(kind_of(given)), out, decode.best, show, as_json=asked.json)
     if show == "align" and not asked.json:
         say(f"weights: {translator.aligner.describe()}")
+
+
+def _translate_file(translator: Translator, file: Path, out: Path | None, options: Options) -> None:
+    """A file of strings or subtitles, of which all but the texts stays as it is."""
+    from regard.files import new_file
+    from regard.serve import strings
+    from regard.tasks.translator import attends
+
+    def translate(sentences: list[str]) -> list[strings.Found]:
+        found = list(translator.stream(sentences, options))
+        links = (
+            translator.links([each.outputs[0] for each in found]) if attends(translator.model) else [[]] * len(found)
+        )
+        places = [[(link.target_place, link.source_place) for link in each] for each in links]
+        return [(each.text, linked) for each, linked in zip(found, places, strict=True)]
+
+    document = strings.read(file.name, file.read_bytes())
+    keep = [term for term, meant in (options.glossary or {}).items() if term == meant]
+    texts = strings.driven(strings.translating(document.texts, keep), translate)
+    written = document.fill(texts)
+    if out is None:
+        sys.stdout.buffer.write(written)
+    else:
+        with new_file(out) as target:
+            target.write(written)
+    same = sum(one == other for one, other in zip(document.texts, texts, strict=True))
+    say(f"{file}: {len(texts):,} texts, {same:,} of them as they were")
 
 
 def _translations(translator: Translator, waiting: Iterable[list[str]], options: Options) -> Iterator[Translation]:
@@ -73,11 +106,13 @@ def _translations(translator: Translator, waiting: Iterable[list[str]], options:
         number += len(chunk)
 
 
-def _write(found: Iterable[Translation], remarks: Remarks, out: Path | None, count: int, show: str) -> None:
+def _write(
+    found: Iterable[Translation], remarks: Remarks, out: Path | None, count: int, show: str, *, as_json: bool
+) -> None:
     with destination(out) as write:
         for number, each in enumerate(found, start=1):
             remarks.note(number, _remark(each))
-            for line in _json(each, count) if show == "json" else _lines(each, count, show):
+            for line in _json(each, count, show) if as_json else _lines(each, count, show):
                 write(line)
     remarks.end()
 
@@ -86,13 +121,12 @@ def _remark(found: Translation) -> str:
     return "; ".join(filter(None, (found.warning, found.read_as and f"read as: {one_line(found.read_as)}")))
 
 
-def _glossary(path: Path, set_too: Glossary | None) -> Glossary:
+def _glossary(path: Path, set_too: Mapping[str, str] | None) -> dict[str, str]:
     """A file's terms and those that are set, which count where both have one."""
     from regard.data.lines import read_lines
-    from regard.decode.terms import Glossary
+    from regard.decode.constraints import parse_terms
 
-    found = Glossary.parse(read_lines(path), str(path))
-    return Glossary({**found.terms, **set_too.terms}) if set_too else found
+    return {**parse_terms(read_lines(path), str(path)), **(set_too or {})}
 
 
 def _text(found: Translation, output: Output) -> str:
@@ -112,9 +146,20 @@ def _lines(found: Translation, count: int, show: str) -> Iterator[str]:
             rows = (f"  {link.target:{target}}  ← {link.source:{source}}  {link.weight:.2f}" for link in links)
             yield from map(printable, rows)
             yield ""
+    if show == "doubt":
+        yield from (f"  {line}" for line in doubt_lines(found.doubt))
 
 
-def _json(found: Translation, count: int) -> Iterator[str]:
+def doubt_lines(doubt: Doubt) -> Iterator[str]:
+    """How far, why, and of which words."""
+    value = "not measured: the run has no validation text" if doubt.value is None else f"{doubt.value:.0%}"
+    yield "; ".join((f"doubt {value}", *doubt.reasons))
+    if doubt.words:
+        words = ", ".join(f"{each.word} {each.probability:.1%}" for each in doubt.words)
+        yield printable(f"improbable: {words}")
+
+
+def _json(found: Translation, count: int, show: str) -> Iterator[str]:
     best = found.outputs[0]
     content: dict[str, Any] = {"source": found.source, "target": _text(found, best)}
     content |= {"score": best.score, "log_probability": best.log_probability}
@@ -126,4 +171,6 @@ def _json(found: Translation, count: int) -> Iterator[str]:
         ]
     remarks = {"warning": found.warning, "read_as": found.read_as, "unknown": [asdict(each) for each in found.unknown]}
     content |= {name: value for name, value in remarks.items() if value}
+    if show == "doubt":
+        content["doubt"] = asdict(found.doubt)
     yield json.dumps(content, ensure_ascii=False)

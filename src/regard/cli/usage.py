@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 from typer.exceptions import TyperException
 
-from regard.cli.called import as_called
-from regard.cli.streams import record
+from regard.cli.streams import as_called, record
 from regard.cli.verb import fields_of, verb_of
 from regard.errors import RegardError, SettingsError, did_you_mean
 
@@ -31,6 +30,8 @@ MOVED = {
         "--task": "task=tag",
         "--watch": "train.watch='A sentence.'",
     },
+    "demo": {"--preset": "regard train PRESET --corpus fable:fr"},
+    "score": {"--tokens": "--json"},
     "compare": {"--seed": "measure.seed=N"},
     "report": {"--seed": "measure.seed=N"},
     "explain": {
@@ -38,7 +39,9 @@ MOVED = {
         "--svg": "--out FILE.svg",
         "--png": "--out FILE.png",
         "--save": "--out FILE.safetensors",
+        "--special": "--pieces",
     },
+    "studio": {"--no-browser": "serve.browser=false"},
     "walk": {"--markdown": "--out FILE.md"},
     "beam": {"--html": "--out FILE.html"},
     "meaning": {"--html": "--out FILE.html", "--svg": "--out FILE.svg"},
@@ -80,7 +83,7 @@ def usage_error(error: TyperException, message: str) -> SettingsError:
     if message.startswith("No such option") and not option.strip("- "):
         return SettingsError("text: begins with a dash, and is taken for an option; put -- before it", hint=help_page)
     if message.startswith("No such option") and (now := _moved(verb, option)):
-        kind = "a setting" if "=" in now else "another option"
+        kind = "a setting" if "=" in now else "another verb" if now.startswith("regard") else "another option"
         return SettingsError(f"{option}: is {kind} now; write {now}", hint=help_page)
     if message.startswith("No such option"):
         known = did_you_mean(option, (name for each in context.command.get_params(context) for name in each.opts))
@@ -106,4 +109,5 @@ def _example(field: FieldInfo) -> str:
         return next(str(value) for value in get_args(kind) if value != field.default)
     if get_origin(kind) is tuple:
         return "N,N" if int in get_args(kind) else "TEXT,TEXT"
-    return "FILE" if about.startswith("A file") else "RUN" if about.startswith("A run") else "TEXT"
+    kinds = {"A file": "FILE", "A folder": "FOLDER", "A run": "RUN"}
+    return next((word for begin, word in kinds.items() if about.startswith(begin)), "TEXT")

@@ -104,17 +104,9 @@ def settings_of(verb: str) -> Iterator[tuple[str, str]]:
         yield f"{path}={written(field.default)}", field.description or ""
 
 
-def complete(context: typer.Context, incomplete: str) -> list[str]:
-    """The settings that begin so, for the shell."""
-    names = (name.partition("=")[0] + "=" for name, _ in settings_of(verb_of(context)))
-    return [name for name in names if name.startswith(incomplete)]
-
-
 def with_settings(words: str, help: str) -> Any:
     """An argument of several words, among which are settings of the call."""
-    return typer.Argument(
-        metavar=f"{words} [SETTING=VALUE]...", help=f"{help} And settings, listed below.", autocompletion=complete
-    )
+    return typer.Argument(metavar=f"{words} [SETTING=VALUE]...", help=f"{help} And settings, listed below.")
 
 
 Sentence = Annotated[list[str], with_settings("TEXT", "The sentence, or what a language model goes on from.")]

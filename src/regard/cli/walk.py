@@ -35,7 +35,7 @@ def walk(
     """The mathematics of one sentence with the run's own numbers: idea, formula, numbers, code, step by step."""
     if side not in SIDES:
         raise SettingsError(f"--side = {side}: no such side; {did_you_mean(side, SIDES)}")
-    from regard.cli.streams import destination, suffix_of
+    from regard.cli.streams import destination, opened, suffix_of
     from regard.explain.walk import walk_text
     from regard.explain.walkthrough import render
     from regard.explain.walkthrough.walk import NoSuchPlaceError
@@ -45,10 +45,10 @@ def walk(
         suffix_of(out, (".md",))
     overrides, text = only_one(words, "TEXT")
     asked, decode = common(context), called("walk", overrides).decode if overrides else None
-    predictor = load_predictor(run, asked.place)
+    predictor, seen = load_predictor(run, asked.place), opened(run, [text])[0]
     try:
         steps = walk_text(
-            predictor, text, layer=layer - 1, head=head - 1, word=word - 1, side=cast("SideName", side), decode=decode
+            predictor, seen, layer=layer - 1, head=head - 1, word=word - 1, side=cast("SideName", side), decode=decode
         )
     except NoSuchPlaceError as problem:
         raise SettingsError(problem.line(first=1, flag=f"--{problem.name}")) from None

@@ -24,9 +24,9 @@ from regard.convert.foreign import Foreign, Ids, Weights, settled
 from regard.convert.package import Package, read_json
 from regard.convert.tokenizing import tokenizers_of
 from regard.errors import ModelError
-from regard.nn.positions import Sinusoidal
-from regard.text.special import END, SPECIAL_TOKENS, START
+from regard.nn.embeddings import Sinusoidal
 from regard.text.tokenizers import Frame
+from regard.text.vocabulary import END, SPECIAL_TOKENS, START
 
 MODEL: Final = "model.bin"
 _NEWEST = 6

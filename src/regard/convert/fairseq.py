@@ -10,12 +10,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from torch import Tensor
-
 from regard.convert.foreign import Foreign, Ids, settled
-from regard.convert.names import Family, activation, same
+from regard.convert.names import Family
 from regard.convert.package import Package, read_bytes
-from regard.convert.pickles import Inert, LazyTensor, TorchFile
+from regard.convert.pickles import Inert, LazyTensor, PickledTensors, TorchFile
 from regard.convert.tokenizing import tokenizers_of
 from regard.errors import ModelError
 from regard.text.foreign import read_dictionary
@@ -27,29 +25,11 @@ _MOST_CODES = 16  # dictionaries that are compared
 _KINDS: Final = ("transformer", "bart", "mbart")  # what the architecture's name begins with
 
 
-class _Checkpoint:
-    """The tensors of a checkpoint's model."""
-
-    def __init__(self, file: TorchFile) -> None:
-        content = file.content
-        model = content.get("model") if isinstance(content, dict) else None
-        if not isinstance(model, dict) or not all(isinstance(each, LazyTensor) for each in model.values()):
-            raise ModelError(f"{file.path}: has no model in it; a checkpoint of fairseq's has one")
-        self.found: dict[str, LazyTensor] = {str(name): each for name, each in model.items()}
-        self.names = list(self.found)
-
-    def shape(self, name: str) -> tuple[int, ...]:
-        return self.found[name].shape
-
-    def tensor(self, name: str) -> Tensor:
-        return self.found[name].read().float()
-
-
 def read(package: Package) -> Foreign:
     """A checkpoint with its dictionaries beside it, or in the folder ``data`` or ``data-bin`` near it."""
     where = str(package.file)
     file = TorchFile(package.file)
-    tensors, config = _Checkpoint(file), _config(file)
+    tensors, config = _tensors(file), _config(file)
     tie = "all" if config.get("share_all_embeddings") else _tie(config)
     learned = bool(config.get("encoder_learned_pos"))
     family = Family(tensors, where, tie=tie, learned=learned, ignored=_IGNORED)
@@ -62,6 +42,13 @@ def read(package: Package) -> Foreign:
     tokenizers = tokenizers_of(named, ids[0].pieces, ids[1].pieces, joint=words[0] == words[1])
     settings = settled(named.values(_settings(config, family, where), tokenizers), where)
     return Foreign(settings, family.weights(*ids), tokenizers, named.origin("fairseq"))
+
+
+def _tensors(file: TorchFile) -> PickledTensors:
+    model = file.content.get("model") if isinstance(file.content, dict) else None
+    if not isinstance(model, dict) or not all(isinstance(each, LazyTensor) for each in model.values()):
+        raise ModelError(f"{file.path}: has no model in it; a checkpoint of fairseq's has one")
+    return PickledTensors(model)
 
 
 def _config(file: TorchFile) -> Mapping[str, Any]:
@@ -82,7 +69,6 @@ def _tie(config: Mapping[str, Any]) -> str:
 
 
 def _settings(config: Mapping[str, Any], family: Family, where: str) -> dict[str, Any]:
-    width = family.shape(family.embedding("decoder"))[-1]
     before = {bool(config.get(f"{side}_normalize_before")) for side in ("encoder", "decoder")}
     if len(before) > 1:
         raise ModelError(f"{where}: decoder_normalize_before: the encoder has norms elsewhere; must be the same")
@@ -93,19 +79,11 @@ def _settings(config: Mapping[str, Any], family: Family, where: str) -> dict[str
         positions = {"positions": "learned", "longest": family.shape("encoder.embed_positions.weight")[0] - 2}
     elif config.get("no_token_positional_embeddings"):
         positions = {"positions": "none"}
-    return {
-        "kind": "transformer",
-        "width": width,
-        "heads": same(config, "attention_heads", where),
-        "hidden": family.shape("encoder.layers.0.fc1.weight")[0],
-        "encoder_depth": family.depth("encoder"),
-        "decoder_depth": family.depth("decoder"),
-        "activation": activation(config, "activation_fn", where, "relu"),
+    return family.settings(config, "activation_fn", "relu") | {
         "norm_place": "before" if first else "after",
         "final_norm": "auto" if final == first else "yes" if final else "no",
         "embedding_norm": "encoder.layernorm_embedding.weight" in family.plain,
         "embedding_scale": not config.get("no_scale_embedding"),
-        "tie": family.tie,
         **positions,
     }
 

@@ -20,15 +20,14 @@ from torch import Tensor
 from regard.errors import ModelError, ResourceError, SettingsError
 from regard.files import new_folder
 from regard.models import build
-from regard.nn.fast.uninitialised import Unset
+from regard.nn.fast.allocator import Unset
 from regard.runs.checkpoint import model_tensors, point_to_best
-from regard.runs.folder import Progress, Run, belonging, seal
+from regard.runs.folder import Origin, Progress, Run, belonging, seal
 from regard.runs.log import Log
-from regard.runs.origin import Origin
 from regard.settings import Settings
 from regard.settings.reading import read
-from regard.text.special import SPECIAL_TOKENS, START
 from regard.text.tokenizers import Tokenizers
+from regard.text.vocabulary import SPECIAL_TOKENS, START
 
 NEVER = -100.0  # a logit: no probability is left of it, and smoothing, which learns from all logits, hardly sees it
 ADDED = -1  # in `Ids.theirs`: a row that the other vocabulary does not have
@@ -61,7 +60,7 @@ class Ids:
     ) -> Ids:
         """Of pieces by their ids there; what the matrices have more rows than pieces is named by its number."""
         size = max(len(pieces), rows)
-        special = (pad, start, end, unknown)  # in the order of `regard.text.special`
+        special = (pad, start, end, unknown)  # in the order of `regard.text.vocabulary`
         if size > MOST_PIECES:
             raise ModelError(f"vocabulary = {size:,} pieces: more than the {MOST_PIECES:,} that are read")
         known = [each for each in (pad, end, unknown) if each is not None]

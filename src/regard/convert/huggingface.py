@@ -16,20 +16,21 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from regard.convert.foreign import Foreign, Ids, settled
-from regard.convert.names import Family, NamedTensors, activation, same
+from regard.convert.names import Family, NamedTensors
 from regard.convert.package import Package, read_bytes, read_json
-from regard.convert.pickles import LazyTensor, TorchFile
+from regard.convert.pickles import PickledTensors, TorchFile
+from regard.convert.tokenizer_json import TOKENIZER, TokenizerJson
 from regard.convert.tokenizing import read_text
 from regard.errors import ModelError
 from regard.models import build
-from regard.models.encoder_decoder import EncoderDecoder
-from regard.nn.positions import sinusoid
+from regard.models.generator import EncoderDecoder
+from regard.nn.embeddings import sinusoid
 from regard.runs.checkpoint import load_model
 from regard.text.foreign import ByteMergesTokenizer, SentencePieceTokenizer
-from regard.text.special import END, SPECIAL_TOKENS
+from regard.text.grafting import recut_targets
 from regard.text.subwords import open_model
 from regard.text.tokenizers import Frame, Tokenizers
-from regard.text.vocabulary import Vocabulary
+from regard.text.vocabulary import END, SPECIAL_TOKENS, Vocabulary
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -66,23 +67,6 @@ def _safe(path: Path) -> Any:
     return safe_open(path, framework="pt")
 
 
-class _Pickled:
-    """The tensors of ``pytorch_model.bin``."""
-
-    def __init__(self, path: Path) -> None:
-        content = TorchFile(path).content
-        if not isinstance(content, dict):
-            raise ModelError(f"{path}: is no table of tensors; only such are read")
-        self.found = {str(name): each for name, each in content.items() if isinstance(each, LazyTensor)}
-        self.names = list(self.found)
-
-    def shape(self, name: str) -> tuple[int, ...]:
-        return self.found[name].shape
-
-    def tensor(self, name: str) -> Tensor:
-        return self.found[name].read().float()
-
-
 class _Loaded:
     """The tensors of a model that is in memory, as they are."""
 
@@ -104,7 +88,7 @@ def is_model(folder: Path) -> bool:
 WEIGHTS = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin")
 
 
-def _tensors(folder: Path) -> _SafeTensors | _Pickled:
+def _tensors(folder: Path) -> _SafeTensors | PickledTensors:
     whole, index, pickled = (folder / name for name in WEIGHTS)
     if whole.is_file():
         return _SafeTensors([whole])
@@ -114,7 +98,10 @@ def _tensors(folder: Path) -> _SafeTensors | _Pickled:
         if not names or any(Path(name).name != name or not (folder / name).is_file() for name in names):
             raise ModelError(f"{index}: names files that are not beside it; is the folder whole?")
         return _SafeTensors([folder / name for name in names])
-    return _Pickled(pickled)
+    content = TorchFile(pickled).content
+    if not isinstance(content, dict):
+        raise ModelError(f"{pickled}: is no table of tensors; only such are read")
+    return PickledTensors(content)
 
 
 def read(package: Package) -> Foreign:
@@ -125,7 +112,7 @@ def read(package: Package) -> Foreign:
     ids = tuple(text.ids(side, family.shape(family.embedding(side))[0]) for side in ("encoder", "decoder"))
     tokenizers = text.tokenizers(*ids)
     settings = settled(text.package.values(_model(config, family), tokenizers), str(package.folder))
-    kind = "pickled" if isinstance(tensors, _Pickled) else "safetensors"
+    kind = "pickled" if isinstance(tensors, PickledTensors) else "safetensors"
     origin = text.package.origin(f"Hugging Face {config['model_type']}, {kind}")
     return Foreign(settings, family.weights(*ids), tokenizers, origin)
 
@@ -180,27 +167,18 @@ def _family(tensors: NamedTensors, where: str, config: Mapping[str, Any]) -> Fam
 
 
 def _model(config: Mapping[str, Any], family: Family) -> dict[str, Any]:
-    kind, where = config["model_type"], family.where
+    kind = config["model_type"]
     before = kind in ("pegasus", "m2m_100", "mbart")
-    width = family.shape(family.embedding("decoder"))[-1]
     positions: dict[str, Any] = {"interleaved": False}  # Marian's
     if kind == "m2m_100":
         positions |= {"frequencies": "marian", "first_position": _number(config, "pad_token_id", 1) + 1}
     elif family.learned:
         places = family.shape("encoder.embed_positions.weight")[0] - family.first
         positions = {"positions": "learned", "longest": places}
-    return {
-        "kind": "transformer",
-        "width": width,
-        "heads": same(config, "attention_heads", where),
-        "hidden": family.shape("encoder.layers.0.fc1.weight")[0],
-        "encoder_depth": family.depth("encoder"),
-        "decoder_depth": family.depth("decoder"),
-        "activation": activation(config, "activation_function", where, "relu" if kind == "m2m_100" else "gelu"),
+    return family.settings(config, "activation_function", "relu" if kind == "m2m_100" else "gelu") | {
         "norm_place": "before" if before else "after",
         "embedding_norm": kind in ("bart", "mbart"),
         "embedding_scale": bool(config.get("scale_embedding", kind == "m2m_100")),
-        "tie": family.tie,
         **positions,
     }
 
@@ -233,6 +211,7 @@ class _Text:
         self.kind = "marian" if config["model_type"] == "pegasus" else config["model_type"]  # Regard writes such
         self.about = _optional(self.folder / "tokenizer_config.json")
         self.control: list[str] = []
+        self.cutter = self._cutter()
         self.vocabularies = {"encoder": self._pieces("vocab.json")}
         target = "target_vocab.json" if (self.folder / "target_vocab.json").is_file() else "vocab.json"
         self.vocabularies["decoder"] = self._pieces(target)
@@ -243,7 +222,10 @@ class _Text:
     def _pieces(self, name: str) -> list[str]:
         """Pieces by their ids: those of a file, then what was added, in the order of its ids or as it is listed."""
         path = self.folder / name
-        own = _numbered(path) if path.is_file() or self.kind in ("marian", "bart") else self._offset()
+        if self.cutter and not path.is_file():
+            own = self.cutter.pieces
+        else:
+            own = _numbered(path) if path.is_file() or self.kind in ("marian", "bart") else self._offset()
         table, known = dict(enumerate(own)), set(own)
         for number, token in _added(self.folder):
             if token not in known and len(own) <= number < len(own) + _MOST_ADDED:
@@ -253,9 +235,16 @@ class _Text:
             if token not in known:
                 table[max(table) + 1] = token
         pieces = [table.get(number, f"<unused {number}>") for number in range(max(table, default=-1) + 1)]
-        languages = filter(_LANGUAGE.fullmatch, own) if self.kind == "marian" else pieces[len(own) :]
+        named = (token for _, token in _added(self.folder) if token in known and token not in _FIRST)
+        languages = filter(_LANGUAGE.fullmatch, own) if self.kind == "marian" else (*pieces[len(own) :], *named)
         self.control = [*dict.fromkeys((*self.control, *languages, *(each for each in _EXTRA if each in known)))]
         return pieces
+
+    def _cutter(self) -> TokenizerJson | None:
+        """The one file of newer folders; where those that it was made of are there too, they are read."""
+        made_of = {"marian": "source.spm", "bart": "merges.txt"}.get(self.kind, _SENTENCEPIECE)
+        there = (self.folder / TOKENIZER).is_file() and not (self.folder / made_of).is_file()
+        return TokenizerJson(self.folder) if there else None
 
     def _offset(self) -> list[str]:
         """Of sentencepiece alone: fairseq's four, then its pieces but for its own three."""
@@ -331,16 +320,17 @@ class _Text:
         vocabularies = [Vocabulary(each.pieces) for each in (source, target)]
         frame = self.frame(target)
         if self.kind == "bart":
-            both = ByteMergesTokenizer(vocabularies[0], control, codes=read_text(folder / "merges.txt"))
+            codes = self.cutter.merges() if self.cutter else read_text(folder / "merges.txt")
+            both = ByteMergesTokenizer(vocabularies[0], control, codes=codes)
             return Tokenizers(both, both, frame=frame)
         names = ("source.spm", "target.spm") if self.kind == "marian" else (_SENTENCEPIECE, _SENTENCEPIECE)
-        models = [read_bytes(folder / name) for name in names]
+        models = [self.cutter.sentencepiece()] * 2 if self.cutter else [read_bytes(folder / name) for name in names]
         one, other = (
             SentencePieceTokenizer(vocabulary, control, model=model)
             for vocabulary, model in zip(vocabularies, models, strict=True)
         )
         alike = models[0] == models[1] and vocabularies[0] == vocabularies[1]
-        return Tokenizers(one, one if alike else other, frame=frame)
+        return recut_targets(Tokenizers(one, one if alike else other, frame=frame))
 
 
 def _optional(path: Path) -> dict[str, Any]:
@@ -359,7 +349,7 @@ def _numbered(path: Path) -> list[str]:
 
 def _added(folder: Path) -> list[tuple[int, str]]:
     """Tokens that were added to a vocabulary, with their ids."""
-    listed = _optional(folder / "tokenizer.json").get("added_tokens")
+    listed = _optional(folder / TOKENIZER).get("added_tokens")
     decoder = _optional(folder / "tokenizer_config.json").get("added_tokens_decoder")
     found: list[tuple[object, object]] = [
         (number, token) for token, number in _optional(folder / "added_tokens.json").items()

@@ -1,5 +1,5 @@
 """Marian's own files, ``.npz`` and ``.bin``: Transformers with attention or an SSRU in the decoder, as OPUS-MT, HPLT
-and Firefox have them.
+and Firefox have them, and the recurrent models before them (``s2s``, ``amun``, ``nematus``).
 
 A ``.bin`` is u64 version (1), u64 count; for each tensor u64 length of its name, kind of number, rank, bytes; then
 names (NUL-ended), sizes (i32), u64 bytes to skip, data. A matrix (in, out) that is kept in 8 bits stands transposed,
@@ -15,9 +15,11 @@ import struct
 import tokenize
 import zipfile
 import zlib
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -26,9 +28,10 @@ from torch import Tensor
 
 from regard.convert.foreign import Foreign, Ids, Weights, settled
 from regard.convert.names import NamedTensors
-from regard.convert.package import Package, read_bytes
+from regard.convert.package import Package, read_bytes, read_json
 from regard.convert.tokenizing import read_text, tokenizers_of
 from regard.errors import ModelError
+from regard.settings.schema import LANGUAGE
 from regard.text.foreign import SentencePieceTokenizer
 from regard.text.subwords import open_model
 from regard.text.tokenizers import Tokenizers
@@ -47,17 +50,47 @@ _SWELLS = 100  # how many times its size an .npz may unfold to
 _MOST = 1 << 16  # tensors in a file
 _EPSILON = 1e-6  # of its norms
 _ACTIVATIONS = {"relu": "relu", "swish": "silu"}  # what it calls gelu is x · σ(1.702 x)
-_UNUSED = re.compile(rf"{re.escape(CONFIG)}|.*_QuantMultA|.*:.*")  # scales of activations, and what is no weight
+_UNUSED = re.compile(
+    rf"{re.escape(CONFIG)}|.*_QuantMultA|.*:.*|decoder_c_tt|uidx|history_errs"
+)  # no weights, or scales
+_STUDENT = re.compile(rf"({LANGUAGE}-{LANGUAGE})-")  # how its name begins
+_RECURRENT = ("s2s", "amun", "nematus")
+_OLD: Final = {  # names in files of the last two kinds, and what they are in the first
+    **{
+        f"{old}_{part}": f"{new}_{part}"
+        for old, new in (
+            *(("encoder", "encoder_bi"), ("encoder_r", "encoder_bi_r"), ("decoder", "decoder_cell1")),
+            *(("ff_state", "decoder_ff_state"), ("ff_logit", "decoder_ff_logit_l2")),
+        )
+        for part in ("W", "Wx", "U", "Ux", "b", "bx")
+    },
+    **{f"decoder_{part}_nl": f"decoder_cell2_{part}" for part in ("U", "Ux", "b", "bx")},
+    **{f"decoder_Wc{part}": f"decoder_cell2_W{part}" for part in ("", "x")},
+    **{
+        f"ff_logit_{old}_{part}": f"decoder_ff_logit_l1_{part}{number}"
+        for number, old in enumerate(("prev", "lstm", "ctx"))
+        for part in "Wb"
+    },
+    "Wemb_dec": "decoder_Wemb",
+}
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "e": "\x1b", "a": "\a", "b": "\b", "v": "\v", "f": "\f"}
 _ESCAPES |= {"N": "\x85", "_": "\xa0", "L": "\u2028", "P": "\u2029"}
-_REFUSED: Mapping[str, tuple[str, ...]] = {  # settings whose other values say that a model has parts we do not have
+# settings whose other values say that a model has parts we do not have
+_ANY: Mapping[str, tuple[str, ...]] = {"lemma-dim-emb": ("0",), "right-left": ("false",), "ulr": ("false",)}
+_TRANSFORMERS: Mapping[str, tuple[str, ...]] = {
     "transformer-no-projection": ("false",),
     "transformer-train-position-embeddings": ("false",),
     "transformer-train-positions": ("false",),
     "transformer-ffn-depth": ("2",),
-    "lemma-dim-emb": ("0",),
-    "right-left": ("false",),
-    "ulr": ("false",),
+}
+_CELLS: Mapping[str, tuple[str, ...]] = {
+    "layer-normalization": ("false",),
+    "enc-depth": ("1",),
+    "dec-depth": ("1",),
+    "enc-cell-depth": ("1",),
+    "dec-cell-base-depth": ("2",),
+    "enc-cell": ("gru", "gru-nematus"),
+    "dec-cell": ("gru", "gru-nematus"),
 }
 
 
@@ -76,15 +109,30 @@ def is_model(path: Path) -> bool:
 def read(package: Package) -> Foreign:
     file = _Binary(package.file) if package.file.suffix == ".bin" else _Archive(package.file)
     config = Config(parse(file.text(CONFIG), str(package.file)), str(package.file))
-    source, target = _vocabularies(package, file.shape(_embedding(file, "decoder"))[0])
-    tokenizers = _tokenizers(package, source, target)
-    model = _NativeReader(file, config, joint=tokenizers.joint)
+    recurrent = config.text("type", "amun") in _RECURRENT
+    if "decoder_c_tt" in file.names:
+        file.rename(_OLD)
+    paths = _vocabulary_files(package)
+    target = _ids(paths[-1], file.shape(_embedding(file, "decoder"))[0])
+    source = target if paths[0] == paths[-1] else _ids(paths[0], 0)
+    tokenizers = _tokenizers(package, paths, source, target)
+    package = replace(package, languages=package.languages or _languages(package.folder))
+    model = (_RecurrentReader if recurrent else _TransformerReader)(file, config, joint=tokenizers.joint)
     settings = settled(package.values(model.settings(), tokenizers), str(package.file))
     kind = _NAMES.get(file.kind(_embedding(file, "decoder")), "")
-    return Foreign(settings, model.weights(source.ids, target.ids), tokenizers, package.origin(f"Marian, {kind}"))
+    return Foreign(settings, model.weights(source, target), tokenizers, package.origin(f"Marian, {kind}"))
+
+
+def _languages(folder: Path) -> str:
+    """What translateLocally's description beside a student says: ``pt-en-tiny``."""
+    path = folder / "model_info.json"
+    named = _STUDENT.match(str(read_json(path).get("shortName"))) if path.is_file() else None
+    return named[1] if named else ""
 
 
 # Files
+
+Entry = TypeVar("Entry")
 
 
 class _Tensor(NamedTuple):
@@ -94,8 +142,25 @@ class _Tensor(NamedTuple):
     bytes: int
 
 
-class _Binary:
-    """The tensors of a ``.bin``, none of which is read before it is asked for."""
+class _File(Generic[Entry]):
+    """The tensors of a file by their names, none of which is read before it is asked for."""
+
+    path: Path
+    entries: dict[str, Entry]
+    names: list[str]
+
+    def rename(self, table: Mapping[str, str]) -> None:
+        self.entries = {table.get(name, name): entry for name, entry in self.entries.items()}
+        self.names = list(self.entries)
+
+    def entry(self, name: str) -> Entry:
+        if name not in self.entries:
+            raise ModelError(f"{self.path}: {name}: is missing; is the file whole, and a model that translates?")
+        return self.entries[name]
+
+
+class _Binary(_File[_Tensor]):
+    """Those of a ``.bin``."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -103,10 +168,10 @@ class _Binary:
             raise ModelError(f"{path}: is empty; copy it again")
         self._data: Any = np.memmap(path, np.uint8, "r")
         try:
-            self._tensors = dict(self._read())
+            self.entries = dict(self._read())
         except (struct.error, UnicodeDecodeError, ValueError):
             raise ModelError(f"{path}: is cut short, damaged or no model of Marian; copy it again") from None
-        self.names = list(self._tensors)
+        self.names = list(self.entries)
 
     def _read(self) -> Iterator[tuple[str, _Tensor]]:
         version, count = struct.unpack_from("<2Q", self._data)
@@ -135,14 +200,14 @@ class _Binary:
         return self._data[first : first + count].tobytes() if read else b""
 
     def text(self, name: str) -> str:
-        found = self._known(name)
+        found = self.entry(name)
         return self._bytes(found.first, found.bytes).rstrip(b"\0").decode("utf-8", "replace")
 
     def shape(self, name: str) -> tuple[int, ...]:
-        return self._known(name).shape
+        return self.entry(name).shape
 
     def kind(self, name: str) -> str:
-        kind = self._known(name).kind
+        kind = self.entry(name).kind
         if kind not in _KINDS:
             packed = "packed for one kind of processor" if kind & 0x800 or kind > _INTGEMM8 else "not known"
             raise ModelError(
@@ -151,7 +216,7 @@ class _Binary:
         return _KINDS[kind]
 
     def tensor(self, name: str) -> Tensor:
-        found, kind = self._known(name), self.kind(name)
+        found, kind = self.entry(name), self.kind(name)
         size = math.prod(found.shape)
         quantized = found.kind == _INTGEMM8
         needed = size * np.dtype(kind).itemsize + 4 * quantized
@@ -164,26 +229,21 @@ class _Binary:
         whole = torch.from_numpy(numbers.astype(np.float32)).div_(multiplier)
         return whole.reshape(found.shape) if "Wemb" in name else whole.reshape(found.shape[::-1]).T
 
-    def _known(self, name: str) -> _Tensor:
-        if name not in self._tensors:
-            raise ModelError(f"{self.path}: {name}: is missing; only Transformers that translate are read")
-        return self._tensors[name]
 
-
-class _Archive:
+class _Archive(_File[zipfile.ZipInfo]):
     """The same of an ``.npz``: a ZIP archive of numpy's arrays. Nothing in it is unpickled."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
             with zipfile.ZipFile(path) as archive:
-                self._members = {entry.filename.removesuffix(".npy"): entry for entry in archive.infolist()}
+                self.entries = {entry.filename.removesuffix(".npy"): entry for entry in archive.infolist()}
         except _BROKEN:
             raise ModelError(f"{path}: is cut short, damaged or no .npz; copy it again") from None
-        whole = sum(entry.file_size for entry in self._members.values())
-        if whole > _SWELLS * path.stat().st_size or len(self._members) > _MOST:
-            raise ModelError(f"{path}: unfolds to {whole:,} bytes in {len(self._members):,} arrays; that is no model")
-        self.names = list(self._members)
+        whole = sum(entry.file_size for entry in self.entries.values())
+        if whole > _SWELLS * path.stat().st_size or len(self.entries) > _MOST:
+            raise ModelError(f"{path}: unfolds to {whole:,} bytes in {len(self.entries):,} arrays; that is no model")
+        self.names = list(self.entries)
 
     def text(self, name: str) -> str:
         return self._array(name).tobytes().rstrip(b"\0").decode("utf-8", "replace")
@@ -204,9 +264,7 @@ class _Archive:
         return self._open(name, numbers)
 
     def _open(self, name: str, then: Callable[[Any, tuple[int, ...], np.dtype[Any]], Any]) -> Any:
-        if name not in self._members:
-            raise ModelError(f"{self.path}: {name}: is missing; only Transformers that translate are read")
-        entry = self._members[name]
+        entry = self.entry(name)
         try:
             with zipfile.ZipFile(self.path) as archive, archive.open(entry) as file:
                 version = npy.read_magic(file)
@@ -318,17 +376,6 @@ class Config:
 # Vocabularies
 
 
-class _Side(NamedTuple):
-    path: Path
-    ids: Ids
-
-
-def _vocabularies(package: Package, rows: int) -> tuple[_Side, _Side]:
-    paths = _vocabulary_files(package)
-    source, target = (_side(path, rows if number else 0) for number, path in enumerate((paths[0], paths[-1])))
-    return (target if paths[0] == paths[-1] else source), target
-
-
 def _vocabulary_files(package: Package) -> list[Path]:
     """Those that a configuration beside the model names, else what is called like a vocabulary."""
     folder, found = package.folder, []
@@ -347,7 +394,7 @@ def _vocabulary_files(package: Package) -> list[Path]:
     return sorted(found, key=lambda path: path.name.startswith(("trg", "target", "tgt")))
 
 
-def _side(path: Path, rows: int) -> _Side:
+def _ids(path: Path, rows: int) -> Ids:
     if path.suffix == ".spm":
         model = open_model(read_bytes(path))
         pieces = [model.id_to_piece(number) for number in range(model.get_piece_size())]
@@ -355,17 +402,15 @@ def _side(path: Path, rows: int) -> _Side:
     else:
         pieces = pieces_of(read_text(path), str(path))
         end, unknown = (pieces.index(piece) if piece in pieces else -1 for piece in ("</s>", "<unk>"))
-    return _Side(path, Ids.of(pieces, pad=None, start=None, end=end, unknown=unknown, rows=rows))
+    return Ids.of(pieces, pad=None, start=None, end=end, unknown=unknown, rows=rows)
 
 
-def _tokenizers(package: Package, source: _Side, target: _Side) -> Tokenizers:
-    joint = source.path == target.path
-    if source.path.suffix != ".spm":
-        return tokenizers_of(package, source.ids.pieces, target.ids.pieces, joint=joint)
-    made = [
-        SentencePieceTokenizer(Vocabulary(side.ids.pieces), model=read_bytes(side.path)) for side in (source, target)
-    ]
-    return Tokenizers(made[0], made[0] if joint else made[1])
+def _tokenizers(package: Package, paths: list[Path], source: Ids, target: Ids) -> Tokenizers:
+    if paths[0].suffix != ".spm":
+        return tokenizers_of(package, source.pieces, target.pieces, joint=source is target)
+    sides = ((source, paths[0]), (target, paths[-1]))
+    made = [SentencePieceTokenizer(Vocabulary(ids.pieces), model=read_bytes(path)) for ids, path in sides]
+    return Tokenizers(made[0], made[0] if source is target else made[1])
 
 
 # Weights
@@ -375,35 +420,75 @@ def _embedding(file: _Binary | _Archive, side: str) -> str:
     return f"{side}_Wemb" if f"{side}_Wemb" in file.names else "Wemb"
 
 
-class _NativeReader:
+class _NativeReader(ABC):
     """What a file's tensors are in our words."""
+
+    refused: Mapping[str, tuple[str, ...]]  # settings, and which of their values are read
+    output: str  # how names of the output layer begin
 
     def __init__(self, file: _Binary | _Archive, config: Config, *, joint: bool) -> None:
         self.file: NamedTensors = file
         self.config, self.where = config, str(file.path)
         self.embeddings = [_embedding(file, side) for side in ("encoder", "decoder")]
         self.used: set[str] = set()
-        self._check()
+        for name, known in {**_ANY, **self.refused}.items():
+            if (value := config.text(name, known[0])) not in known:
+                raise ModelError(f"{self.where}: {name} = {value}: is not read; {known[0]} is")
         tied = config.flag("tied-embeddings-all")
         self.tie = "none"
         if tied or config.flag("tied-embeddings"):
             self.tie = "all" if tied and joint and len(set(self.embeddings)) == 1 else "target"
-        self.depths = {side: config.number(f"{side[:3]}-depth") for side in ("encoder", "decoder")}
-        self.before = self._before()
 
-    def _check(self) -> None:
-        kind, config = self.config.text("type", "amun"), self.config
-        if kind != "transformer":
-            raise ModelError(f"{self.where}: type = {kind}: only Marian's Transformers are read")
-        for name, known in _REFUSED.items():
-            if (value := config.text(name, known[0])) not in known:
-                raise ModelError(f"{self.where}: {name} = {value}: is not read; {known[0]} is")
+    @abstractmethod
+    def settings(self) -> dict[str, Any]:
+        """Those of the model."""
+
+    @abstractmethod
+    def _side(self, side: str) -> Weights:
+        """The layers of encoder or decoder."""
+
+    def weights(self, source: Ids, target: Ids) -> Weights:
+        """Our parameters, a tensor at a time; a tensor that is none of them is refused at the end."""
+        if self.tie != "all":
+            yield "encoder.embedding.weight", source.rows(self._tensor(self.embeddings[0]))
+        yield "decoder.embedding.weight", target.rows(self._tensor(self.embeddings[1]))
+        output = self.output
+        if self.tie == "none":
+            own = self._tensor(f"{output}_Wt") if f"{output}_Wt" in self.file.names else self._tensor(f"{output}_W").T
+            yield "decoder.output.weight", target.rows(own)
+        bias = f"{output}_b"
+        size = self.file.shape(self.embeddings[1])[0]
+        yield "decoder.output.bias", target.bias(self._vector(bias) if bias in self.file.names else torch.zeros(size))
+        for side in ("encoder", "decoder"):
+            yield from self._side(side)
+        for name in sorted(set(self.file.names) - self.used):
+            if not _UNUSED.fullmatch(name):
+                raise ModelError(f"{self.where}: {name[:100]}: is a part that models here do not have; it is not read")
+
+    def _vector(self, name: str) -> Tensor:
+        return self._tensor(name).flatten()
+
+    def _tensor(self, name: str) -> Tensor:
+        self.used.add(name)
+        return self.file.tensor(name)
+
+
+class _TransformerReader(_NativeReader):
+    refused, output = _TRANSFORMERS, "decoder_ff_logit_out"
+
+    def __init__(self, file: _Binary | _Archive, config: Config, *, joint: bool) -> None:
+        super().__init__(file, config, joint=joint)
+        if (kind := config.text("type", "amun")) != "transformer":
+            known = ", ".join(_RECURRENT)
+            raise ModelError(f"{self.where}: type = {kind}: is not read; transformer is, and {known} are")
         past, cell = config.text("transformer-decoder-autoreg", "self-attention"), config.text("dec-cell", "ssru")
         if past not in ("self-attention", "rnn") or (past == "rnn" and cell != "ssru"):
             raise ModelError(
                 f"{self.where}: transformer-decoder-autoreg = {past}, dec-cell = {cell}: "
                 "decoders with self-attention are read, and those with an SSRU"
             )
+        self.depths = {side: config.number(f"{side[:3]}-depth") for side in ("encoder", "decoder")}
+        self.before = self._before()
 
     def _before(self) -> bool:
         """Where norms stand; dropout says nothing here."""
@@ -446,24 +531,6 @@ class _NativeReader:
     def _recurrent(self) -> bool:
         return self.config.text("transformer-decoder-autoreg", "self-attention") == "rnn"
 
-    def weights(self, source: Ids, target: Ids) -> Weights:
-        """Our parameters, a tensor at a time; a tensor that is none of them is refused at the end."""
-        if self.tie != "all":
-            yield "encoder.embedding.weight", source.rows(self._tensor(self.embeddings[0]))
-        yield "decoder.embedding.weight", target.rows(self._tensor(self.embeddings[1]))
-        output = "decoder_ff_logit_out"
-        if self.tie == "none":
-            own = self._tensor(f"{output}_Wt") if f"{output}_Wt" in self.file.names else self._tensor(f"{output}_W").T
-            yield "decoder.output.weight", target.rows(own)
-        bias = f"{output}_b"
-        size = self.file.shape(self.embeddings[1])[0]
-        yield "decoder.output.bias", target.bias(self._vector(bias) if bias in self.file.names else torch.zeros(size))
-        for side in ("encoder", "decoder"):
-            yield from self._side(side)
-        for name in sorted(set(self.file.names) - self.used):
-            if not _UNUSED.fullmatch(name):
-                raise ModelError(f"{self.where}: {name[:100]}: is a part that models here do not have; it is not read")
-
     def _side(self, side: str) -> Weights:
         if "n" in self.config.text("transformer-postprocess-emb", "d"):
             yield from self._norm(f"{side}_emb", f"{side}.embedding_norm", "_pre")
@@ -501,9 +568,55 @@ class _NativeReader:
         yield f"{ours}.gain", self._vector(f"{theirs}_ln_scale{suffix}")
         yield f"{ours}.shift", self._vector(f"{theirs}_ln_bias{suffix}")
 
-    def _vector(self, name: str) -> Tensor:
-        return self._tensor(name).flatten()
 
-    def _tensor(self, name: str) -> Tensor:
-        self.used.add(name)
-        return self.file.tensor(name)
+class _RecurrentReader(_NativeReader):
+    """Encoder cells of two directions, and two cells of the decoder with an attention between them (Sennrich et al.,
+    2017). Gates are in our order: reset, update, and the candidate, whose bias stands outside what is reset, but for
+    the second cell."""
+
+    refused, output = _CELLS, "decoder_ff_logit_l2"
+
+    def settings(self) -> dict[str, Any]:
+        hidden = self.config.number("dim-rnn")
+        return {
+            "kind": "recurrent",
+            "cell": "gru",
+            "width": self.config.number("dim-emb"),
+            "hidden": hidden,
+            "bidirectional": True,
+            "bridge": "mean",
+            "embedding_scale": False,
+            "start": "zero",
+            "decoder": {"kind": "conditional", "attention": {"score": "additive", "hidden": 2 * hidden}},
+            "tie": self.tie,
+        }
+
+    def _side(self, side: str) -> Weights:
+        if side == "encoder":
+            yield from self._cell("encoder_bi", "encoder.stack.layers.0", "")
+            yield from self._cell("encoder_bi_r", "encoder.stack.layers.0", "_reverse")
+            return
+        yield from self._cell("decoder_cell1", "decoder.stack.layers.0", "")
+        yield from self._cell("decoder_cell2", "decoder.second", "", resets_bias=True)
+        score = "decoder.attention.score"
+        yield f"{score}.query_weight", self._tensor("decoder_W_comb_att")[None]
+        yield f"{score}.key_weight", self._tensor("decoder_Wc_att")[None]
+        yield f"{score}.combine", self._tensor("decoder_U_att").T
+        yield f"{score}.bias", self._vector("decoder_b_att")[None, None]
+        yield "decoder.bridge.hidden.0.weight", self._tensor("decoder_ff_state_W").T
+        yield "decoder.bridge.hidden.0.bias", self._vector("decoder_ff_state_b")
+        parts = "120"  # state, context, word
+        weights = [self._tensor(f"decoder_ff_logit_l1_W{part}") for part in parts]
+        yield "decoder.readout.weight", torch.cat(weights).T
+        biases = [self._vector(f"decoder_ff_logit_l1_b{part}") for part in parts]
+        yield "decoder.readout.bias", torch.stack(biases).sum(0)
+
+    def _cell(self, theirs: str, ours: str, direction: str, *, resets_bias: bool = False) -> Weights:
+        for one, other in (("W", "ih"), ("U", "hh")):
+            parts = self._tensor(f"{theirs}_{one}"), self._tensor(f"{theirs}_{one}x")
+            yield f"{ours}.kernel.weight_{other}_l0{direction}", torch.cat(parts, 1).T
+        gates, candidate = self._vector(f"{theirs}_b"), self._vector(f"{theirs}_bx")
+        none = torch.zeros_like(candidate)
+        inner, outer = (none, candidate) if resets_bias else (candidate, none)
+        yield f"{ours}.kernel.bias_ih_l0{direction}", torch.cat((gates, inner))
+        yield f"{ours}.kernel.bias_hh_l0{direction}", torch.cat((torch.zeros_like(gates), outer))

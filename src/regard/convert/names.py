@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import torch
 from torch import Tensor
@@ -50,7 +50,7 @@ def renamed(name: str) -> str:
     ours = [_PARTS.get(part, part) for part in parts]
     if parts and parts[-1] == "final_layer_norm":
         ours[-1] = f"residuals.{2 if side == 'decoder' else 1}.norm"
-    return ".".join([*ours, _NORMS.get(last, last) if "norm" in ours[-1:][0] else last])
+    return ".".join([*ours, _NORMS.get(last, last) if "norm" in "".join(ours[-1:]) else last])
 
 
 class Family:
@@ -90,6 +90,23 @@ class Family:
             )
         return len(numbers)
 
+    def settings(self, config: Mapping[str, object], activation: str, usual: str) -> dict[str, Any]:
+        """The settings that all of them say in the same words, but for the name and the default of the activation."""
+        found = str(config.get(activation, usual))[:40]
+        if found not in ACTIVATIONS:
+            known = ", ".join(ACTIVATIONS)
+            raise ModelError(f"{self.where}: {activation} = {found}: not among those that are read; known: {known}")
+        return {
+            "kind": "transformer",
+            "width": self.shape(self.embedding("decoder"))[-1],
+            "heads": _same(config, "attention_heads", self.where),
+            "hidden": self.shape("encoder.layers.0.fc1.weight")[0],
+            "encoder_depth": self.depth("encoder"),
+            "decoder_depth": self.depth("decoder"),
+            "activation": ACTIVATIONS[found],
+            "tie": self.tie,
+        }
+
     def weights(self, source: Ids, target: Ids) -> Weights:
         """Our parameters, a tensor at a time."""
         sides = {"encoder": source, "decoder": target}
@@ -122,7 +139,7 @@ def _layer(name: str, side: str) -> str:
     return after.partition(".")[0] if not before else ""
 
 
-def same(config: Mapping[str, object], name: str, where: str) -> int:
+def _same(config: Mapping[str, object], name: str, where: str) -> int:
     """A number that encoder and decoder must have in common."""
     here, there = (config.get(f"{side}_{name}") for side in ("encoder", "decoder"))
     if not isinstance(here, int) or isinstance(here, bool) or here != there:
@@ -130,10 +147,3 @@ def same(config: Mapping[str, object], name: str, where: str) -> int:
             f"{where}: decoder_{name} = {str(there)[:40]}: the encoder has {str(here)[:40]}; must be equal numbers"
         )
     return here
-
-
-def activation(config: Mapping[str, object], name: str, where: str, default: str) -> str:
-    found = str(config.get(name, default))[:40]
-    if found not in ACTIVATIONS:
-        raise ModelError(f"{where}: {name} = {found}: not among those that are read; known: {', '.join(ACTIVATIONS)}")
-    return ACTIVATIONS[found]

@@ -19,9 +19,8 @@ from typing import IO, Any, Final
 
 from regard.errors import ModelError, ResourceError
 from regard.runs.archive import open_tar
-from regard.runs.folder import digest
-from regard.runs.origin import Origin
-from regard.settings.learning import LANGUAGE
+from regard.runs.folder import Origin, digest
+from regard.settings.schema import LANGUAGE
 from regard.text.tokenizers import Tokenizers
 
 LARGEST_TEXT: Final = 1 << 26  # bytes of a file that is read whole: vocabularies, settings, tokenizers

@@ -14,7 +14,7 @@ import mmap
 import pickle
 import struct
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -113,6 +113,20 @@ class LazyTensor:
     def read(self) -> Tensor:
         flat = self.source.numbers(self.storage)
         return flat.as_strided(self.shape, self.strides, self.first).clone()
+
+
+class PickledTensors:
+    """Named tensors in a file of torch's, none of which is read before it is asked for."""
+
+    def __init__(self, content: Mapping[Any, object]) -> None:
+        self._found = {str(name): each for name, each in content.items() if isinstance(each, LazyTensor)}
+        self.names = list(self._found)
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        return self._found[name].shape
+
+    def tensor(self, name: str) -> Tensor:
+        return self._found[name].read().float()
 
 
 class _Rebuild:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
 from regard.convert import ctranslate2, fairseq, huggingface, marian_native
 from regard.convert.foreign import Foreign
@@ -21,13 +20,7 @@ _SAYS_NOTHING = {"model", "models", "checkpoint", "checkpoints", "data"}  # as t
 _KNOWN = "CTranslate2, Argos, Hugging Face (Marian, M2M-100, NLLB, mBART, BART), Marian and fairseq"
 
 Reader = Callable[[Package], Foreign]
-
-
-class Candidate(NamedTuple):
-    """A model that was found, and who reads it."""
-
-    package: Package
-    read: Reader
+Candidate = tuple[Package, Reader]  # a model that was found, and who reads it
 
 
 @contextmanager
@@ -41,11 +34,11 @@ def opened(what: Path, part: str | None = None, languages: str = "") -> Iterator
     with unfolded(what.parent if file is not None else what) as root:
         found = dict(_candidates(root, file))
         if part is not None:
-            found = {name: each for name, each in found.items() if part in (name, each.package.name)}
+            found = {name: each for name, each in found.items() if part in (name, each[0].name)}
         if len(found) != 1:
             raise ModelError(_which(what, root, found, part))
         package, read = next(iter(found.values()))
-        yield Candidate(replace(package, languages=languages or package.languages), read)
+        yield replace(package, languages=languages or package.languages), read
 
 
 def _which(what: Path, root: Path, found: dict[str, Candidate], part: str | None) -> str:
@@ -63,7 +56,7 @@ def _candidates(root: Path, file: Path | None) -> Iterator[tuple[str, Candidate]
         for path, read in _models(folder):
             if file is None or path == file:
                 place = path.parent if path.name in (ctranslate2.MODEL, "config.json") else path
-                yield place.relative_to(root).as_posix(), Candidate(_package(path, root), read)
+                yield place.relative_to(root).as_posix(), (_package(path, root), read)
 
 
 def _folders(folder: Path, deep: int) -> Iterator[Path]:

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import torch
-from safetensors.torch import save_file
 from torch import Tensor
 
 from regard.convert.foreign import NEVER
@@ -25,17 +24,16 @@ from regard.convert.names import renamed
 from regard.decode.options import SLACK
 from regard.errors import ModelError
 from regard.files import new_folder
-from regard.models.encoder_decoder import EncoderDecoder
-from regard.nn.positions import sinusoid
+from regard.models.generator import EncoderDecoder
+from regard.nn.embeddings import sinusoid
 from regard.runs.card import CARD, card
-from regard.runs.checkpoint import model_tensors
+from regard.runs.checkpoint import model_tensors, save_tensors
 from regard.settings import AttentionSettings, TransformerModel
-from regard.tasks.engines import LoadedModel
+from regard.tasks.translator import Translator
 from regard.text.foreign import SentencePieceTokenizer
-from regard.text.special import END, PAD, SPECIAL_TOKENS, START, UNK
 from regard.text.subwords import SubwordTokenizer
-from regard.text.tokenizer import Tokenizer
 from regard.text.tokenizers import Frame, Tokenizers
+from regard.text.vocabulary import END, PAD, SPECIAL_TOKENS, START, UNK, Tokenizer
 
 ENDS: Final = "</s>"  # as Marian's tokenizer calls what ends a text
 _EPSILON = 1e-5
@@ -44,27 +42,24 @@ _LANGUAGE = re.compile(r">>[\w-]{2,20}<<")
 
 
 @torch.no_grad()
-def export(material: LoadedModel, folder: Path) -> Path:
+def export(material: Translator, folder: Path) -> Path:
     """Write the best weights of a run, its tokenizer and its card into a new folder."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ModelError(f"{folder}: is there already; choose another folder")
-    settings = material.run.settings.model
+    settings = material.loaded_from.settings.model
     if not isinstance(settings, TransformerModel):
         raise ModelError(f"model.kind = {settings.kind}: Marian is a Transformer; only such are written for it")
     _check(settings)
     _check_text(material.tokenizers, settings)
     places = max(_PLACES, 2 * material.longest + SLACK) if settings.positions != "learned" else settings.longest
     with new_folder(folder) as beside:
-        save_file(
-            dict(_weights(material.models[0], settings, places)),
-            beside / "model.safetensors",
-            metadata={"format": "pt"},
-        )
+        weights = dict(_weights(material.models[0], settings, places))
+        save_tensors(weights, beside / "model.safetensors", {"format": "pt"})
         for name, content in _described(settings, material.tokenizers, places).items():
             (beside / name).write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
         for side in ("source", "target"):
             (beside / f"{side}.spm").write_bytes(_model(getattr(material.tokenizers, side)))
-        (beside / CARD).write_text(card(material.run.folder, library="transformers"), encoding="utf-8")
+        (beside / CARD).write_text(card(material.loaded_from.folder, library="transformers"), encoding="utf-8")
     return folder
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from regard.convert.package import Package, read_bytes
 from regard.errors import ModelError
 from regard.text.foreign import MergesTokenizer, SentencePieceTokenizer
-from regard.text.tokenizer import Tokenizer
+from regard.text.grafting import recut_targets
 from regard.text.tokenizers import PAIR, Frame, Tokenizers
-from regard.text.vocabulary import Vocabulary
+from regard.text.vocabulary import Tokenizer, Vocabulary
 from regard.text.words import SpaceTokenizer
 
 _SENTENCEPIECE = ("sentencepiece.model", "sentencepiece.bpe.model", "spm.model", "spiece.model")
@@ -28,7 +28,7 @@ def tokenizers_of(
         return _own(own, source, target)
     first = _tokenizer(_found(places, (_SIDES[0], *_SENTENCEPIECE)), _found(places, _MERGES), source)
     if joint and not _found(places, _SIDES[1:]):
-        return Tokenizers(first, first, frame=frame)
+        return recut_targets(Tokenizers(first, first, frame=frame))
     second = _tokenizer(_found(places, (_SIDES[1], *_SENTENCEPIECE)), _found(places, _MERGES), target)
     return Tokenizers(first, second, frame=frame)
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.data.examples import Examples, Ragged
-from regard.data.menu import BatchShape, choose_menu
-from regard.data.plan import Lengths, Plan, both_sides, plan
+from regard.data.encoding import Examples, Ragged
+from regard.data.plan import BatchShape, Lengths, Plan, both_sides, choose_menu, plan
 from regard.errors import DataError, SettingsError
-from regard.text.special import END, PAD, START
+from regard.text.vocabulary import END, PAD, START
 
 NO_LABEL: Final = -1
 FILLER: Final = -1  # the row number of a row that only fills up a shape
@@ -35,10 +34,11 @@ class Batch:
     """
 
     rows: Numbers  # (B,) which example each row is
-    source: Numbers  # (B, S), or (B, S, 1 + L): each id with the L letters it is written in
+    source: Numbers  # (B, S), or (B, S, 1 + L): each id with its L letters, or with the numbers of its vector
     target_in: Numbers  # (B, T) begins with <start>
     target_out: Numbers  # (B, T) ends with <end>
     labels: Numbers  # (B, S) one for each piece, or (B, 1) one for the row
+    links: NDArray[np.bool_]  # (B, T, S) whether piece T of the output goes with piece S of the source, where known
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -149,15 +149,12 @@ def menu_for(
     budget: int,
     size: int = 24,
     longest: int | None = None,
-    truncate: bool = False,
     multiple: int = 1,
     stretch: Stretch = (1.0, 1.0),
 ) -> tuple[BatchShape, ...]:
-    """The shapes that pad these examples least, if long rows are left out or cut off as `plan` does."""
+    """The shapes that pad these examples least, if long rows are left out as `plan` does."""
     limit = min(longest or budget, budget)
     source, target = both_sides(*_stretched(examples, stretch, limit))
-    if truncate:
-        source, target = np.minimum(source, limit), np.minimum(target, limit)
     kept = np.maximum(source, target) <= limit
     return choose_menu(source[kept], target[kept], budget=budget, size=size, multiple=multiple)
 
@@ -169,8 +166,9 @@ def collate(examples: Examples, rows: NDArray[np.integer], shape: BatchShape) ->
     source, target_in, target_out, labels = absent, absent, absent, absent
     if "source" in columns:
         source = _fill_up(_cut_off(columns["source"], rows, max(1, shape.source)), shape.rows, END)
-    if "letters" in columns:
-        source = np.concatenate((source[:, :, None], _letters(examples, rows, source.shape)), 2)
+    if beside := columns.get("letters") or columns.get("vectors"):
+        source = np.concatenate((source[:, :, None], _beside(examples, beside, rows, source.shape)), 2)
+        source = source.astype(np.float32) if "vectors" in columns else source
     if "target" in columns:
         bare = columns["target"].padded(rows, shape.target - 1, PAD)
         target_in = np.pad(bare, ((0, 0), (1, 0)), constant_values=START)
@@ -184,7 +182,22 @@ def collate(examples: Examples, rows: NDArray[np.integer], shape: BatchShape) ->
     labels = np.pad(labels, ((0, shape.rows - len(labels)), (0, 0)), constant_values=NO_LABEL)
     numbers = np.full(shape.rows, FILLER, np.int64)
     numbers[: len(rows)] = rows
-    return Batch(numbers, source, target_in, target_out, labels)
+    links = np.zeros((shape.rows, 0, 0), np.bool_)
+    if "links" in columns:
+        links = _links(columns["links"], rows, (shape.rows, target_out.shape[1], source.shape[1]))
+    return Batch(numbers, source, target_in, target_out, labels, links)
+
+
+def _links(column: Ragged, rows: NDArray[np.integer], shape: tuple[int, int, int]) -> NDArray[np.bool_]:
+    """Links of pieces that were cut off are left out."""
+    table = np.zeros(shape, np.bool_)
+    counts = column.offsets[rows + 1] - column.offsets[rows]
+    pairs = column.padded(rows, int(counts.max(initial=0)), 0)[np.arange(counts.max(initial=0)) < counts[:, None]]
+    source, target = pairs.reshape(-1, 2).T
+    owners = np.repeat(np.arange(len(rows)), counts // 2)
+    inside = (source < shape[2]) & (target < shape[1])
+    table[owners[inside], target[inside], source[inside]] = True
+    return table
 
 
 def _cut_off(column: Ragged, rows: NDArray[np.integer], width: int) -> Numbers:
@@ -206,6 +219,7 @@ def trimmed(batch: Batch) -> Batch:
         target_in=batch.target_in[:, :writing],
         target_out=batch.target_out[:, :writing],
         labels=batch.labels if batch.labels.shape[1] == 1 else batch.labels[:, :reading],
+        links=batch.links[:, :writing, :reading],
     )
 
 
@@ -216,9 +230,8 @@ def _fill_up(matrix: Numbers, rows: int, first: int) -> Numbers:
     return np.concatenate([matrix, filler]) if len(filler) else matrix
 
 
-def _letters(examples: Examples, rows: NDArray[np.integer], shape: tuple[int, ...]) -> Numbers:
-    """The letters of a batch's pieces, (B, S, L). Every piece has as many, which tells how many that is."""
-    pieces, letters = examples.columns["source"], examples.columns["letters"]
-    places = len(letters.numbers) // max(1, len(pieces.numbers))
-    matrix = letters.padded(rows, shape[1] * places, PAD).reshape(len(rows), shape[1], places)
+def _beside(examples: Examples, column: Ragged, rows: NDArray[np.integer], shape: tuple[int, ...]) -> NDArray[Any]:
+    """What stands beside a batch's ids, (B, S, L): letters or numbers. Every id has as many, which tells how many."""
+    places = len(column.numbers) // max(1, len(examples.columns["source"].numbers))
+    matrix = column.padded(rows, shape[1] * places, PAD).reshape(len(rows), shape[1], places)
     return np.pad(matrix, ((0, shape[0] - len(rows)), (0, 0), (0, 0)), constant_values=PAD)

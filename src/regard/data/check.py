@@ -3,24 +3,69 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
-from regard.data.blocks import in_blocks
-from regard.data.lines import CorpusProblem, ProblemKind, ignore
+from regard.data.lines import CorpusProblem, ProblemKind, Progress, ignore, in_blocks
 from regard.data.readers import Corpus
-from regard.data.seen import Seen
-from regard.text.characters import ByteTokenizer
-from regard.text.special import SPECIAL_TOKENS, UNK
-from regard.text.tokenizer import Tokenizer
 from regard.text.tokenizers import Tokenizers
+from regard.text.vocabulary import SPECIAL_TOKENS, UNK, Tokenizer
+from regard.text.words import ByteTokenizer
+
+# Remembering what has been seen in a corpus of any size, at eight bytes for each different thing.
+
+
+class Seen:
+    """A set of 64-bit hashes, asked in blocks.
+
+    A Python set would need ten times the memory. Sorted runs are kept instead, and two runs of about the
+    same length are merged into one, so there are few to search and each hash is moved a few times only.
+    """
+
+    def __init__(self) -> None:
+        self._runs: list[NDArray[np.int64]] = []
+
+    def __len__(self) -> int:
+        return sum(len(run) for run in self._runs)
+
+    def has(self, things: Iterable[Hashable]) -> NDArray[np.bool_]:
+        """Which of these have been added before."""
+        return self._known(_hashes(things))
+
+    def add(self, things: Iterable[Hashable]) -> NDArray[np.bool_]:
+        """Add these, and say which of them are new."""
+        hashes = _hashes(things)
+        values, places = np.unique(hashes, return_index=True)
+        unknown = ~self._known(values)
+        new = np.zeros(len(hashes), bool)
+        new[places[unknown]] = True
+        self._runs.append(values[unknown])
+        while len(self._runs) > 1 and len(self._runs[-2]) < 2 * len(self._runs[-1]):
+            self._runs[-2:] = [np.sort(np.concatenate(self._runs[-2:]))]
+        return new
+
+    def _known(self, hashes: NDArray[np.int64]) -> NDArray[np.bool_]:
+        known = np.zeros(len(hashes), bool)
+        for run in self._runs:
+            if len(run):
+                places = np.minimum(np.searchsorted(run, hashes), len(run) - 1)
+                known |= run[places] == hashes
+        return known
+
+
+def _hashes(things: Iterable[Hashable]) -> NDArray[np.int64]:
+    """Python's own hashes: another seed in every process, but only ever compared within one."""
+    return np.fromiter(map(hash, things), np.int64)
+
 
 Kind = ProblemKind | Literal["empty", "ratio", "identical", "duplicate", "leak", "count", "conflict"]
+Fault = tuple[Kind, str]  # and a note for people
 SIDES = ("source", "target")
 _SAMPLE = 100_000  # rows that tell what ratio of lengths is usual
 _SOFTENING = 5  # characters: short lines vary much in ratio
@@ -76,27 +121,6 @@ class CheckReport:
         return not self.findings
 
 
-class Findings:
-    """Counts what is found and keeps the first few examples of each kind."""
-
-    def __init__(self, shown: int) -> None:
-        self._shown = shown
-        self._counts: Counter[Kind] = Counter()
-        self._examples: dict[Kind, list[FaultyLine]] = {}
-
-    def add(self, kind: Kind, example: FaultyLine) -> None:
-        self._counts[kind] += 1
-        kept = self._examples.setdefault(kind, [])
-        if len(kept) < self._shown:
-            kept.append(example)
-
-    def complain(self, problem: CorpusProblem) -> None:
-        self.add(problem.kind, FaultyLine(problem.line, problem.message))
-
-    def all(self) -> tuple[Finding, ...]:
-        return tuple(Finding(kind, count, tuple(self._examples[kind])) for kind, count in self._counts.items())
-
-
 def check(
     corpus: Corpus,
     *,
@@ -104,40 +128,57 @@ def check(
     tokenizers: Tokenizers | None = None,
     ratio: float = 4.0,
     shown: int = 5,
-    progress: Callable[[int, int | None], None] | None = None,
+    progress: Progress | None = None,
 ) -> CheckReport:
     """Read a parallel corpus and report what is wrong with it.
 
     `held_out` is the test set, whose sources must not be in the corpus. A pair is a ratio outlier if its
     lengths are `ratio` times further apart than is usual for the corpus.
     """
-    found, judge = Findings(shown), Judge(usual_ratio(corpus), ratio, sources_of(held_out))
+    usual = usual_ratio(corpus)
     sides = [_UnknownCounter(name, tokenizer) for name, tokenizer in _named(tokenizers)]
-    pairs = 0
-    for block in in_blocks(corpus.rows(SIDES, found.complain)):
-        for (line, (source, target)), faults in zip(block, judge.faults([row for _, row in block]), strict=True):
+    judge = Judge(usual, ratio, texts_of(held_out))
+    pairs, found = judged(corpus, SIDES, judge.faults, shown, progress, sides)
+    return CheckReport(corpus.paths, pairs, math.exp(usual), found, tuple(side.report() for side in sides))
+
+
+def judged(  # noqa: PLR0917
+    corpus: Corpus,
+    columns: Sequence[str],
+    judge: Callable[[list[tuple[str, ...]]], Iterable[list[Fault]]],
+    shown: int,
+    progress: Progress | None,
+    sides: Sequence[_UnknownCounter] = (),
+) -> tuple[int, tuple[Finding, ...]]:
+    """How many rows there are, and what is wrong with them: how often, with the first few examples of each kind."""
+    counts, examples, rows = Counter[Kind](), defaultdict[Kind, list[FaultyLine]](list), 0
+
+    def add(kind: Kind, example: FaultyLine) -> None:
+        counts[kind] += 1
+        examples[kind] += [example] if len(examples[kind]) < shown else []
+
+    def complain(problem: CorpusProblem) -> None:
+        add(problem.kind, FaultyLine(problem.line, problem.message))
+
+    for block in in_blocks(corpus.rows(columns, complain)):
+        for (line, row), faults in zip(block, judge([row for _, row in block]), strict=True):
             for kind, note in faults:
-                found.add(kind, FaultyLine(line, note, source, target))
+                add(kind, FaultyLine(line, note, *row[:2]))
         for place, side in enumerate(sides):
             side.add([row[place] for _, row in block])
-        pairs += len(block)
+        rows += len(block)
         if progress is not None:
-            progress(pairs, None)
-    checked = tuple(side.report() for side in sides)
-    return CheckReport(corpus.paths, pairs, math.exp(judge.usual), found.all(), checked)
+            progress(rows, None)
+    return rows, tuple(Finding(kind, count, tuple(examples[kind])) for kind, count in counts.items())
 
 
 class Judge:
     """Says what is wrong with pairs, one block at a time, remembering those it has judged."""
 
     def __init__(self, usual: float, ratio: float, held_out: Seen) -> None:
-        self.usual = usual
-        self._ratio = ratio
-        self._held_out = held_out
-        self._seen = Seen()
+        self._usual, self._ratio, self._held_out, self._seen = usual, ratio, held_out, Seen()
 
-    def faults(self, pairs: list[tuple[str, ...]]) -> Iterator[list[tuple[Kind, str]]]:
-        """For each pair, what is wrong with it: the kind and a note for people."""
+    def faults(self, pairs: list[tuple[str, ...]]) -> Iterator[list[Fault]]:
         new = self._seen.add(pairs)
         leaks = self._held_out.has(source for source, _ in pairs)
         for (source, target), is_new, leaked in zip(pairs, new, leaks, strict=True):
@@ -148,13 +189,13 @@ class Judge:
                 faults.append(("leak", "the held-out set has this source"))
             yield faults
 
-    def _faults_of(self, source: str, target: str) -> Iterator[tuple[Kind, str]]:
+    def _faults_of(self, source: str, target: str) -> Iterator[Fault]:
         if not source.strip() or not target.strip():
             yield "empty", "the source is empty" if not source.strip() else "the target is empty"
             return
         if source == target:
             yield "identical", "the source is its own target"
-        if abs(log_ratio(source, target) - self.usual) > math.log(self._ratio):
+        if abs(log_ratio(source, target) - self._usual) > math.log(self._ratio):
             yield "ratio", f"{len(source)} characters against {len(target)}"
 
 
@@ -170,12 +211,12 @@ def usual_ratio(corpus: Corpus) -> float:
     return float(np.median(ratios)) if ratios else 0.0
 
 
-def sources_of(corpus: Corpus | None, change: Callable[[str], str] = str) -> Seen:
-    """The sources of a held-out corpus, changed as those that will be compared with them."""
+def texts_of(corpus: Corpus | None, columns: Sequence[str] = SIDES, change: Callable[[str], str] = str) -> Seen:
+    """The first column of a held-out corpus, changed as what will be compared with it."""
     seen = Seen()
     if corpus is not None:
-        for block in in_blocks(corpus.rows(SIDES, ignore)):
-            seen.add(change(source) for _, (source, _) in block)
+        for block in in_blocks(corpus.rows(columns, ignore)):
+            seen.add(change(row[0]) for _, row in block)
     return seen
 
 
@@ -212,3 +253,57 @@ def alphabet(tokenizer: Tokenizer) -> frozenset[str] | None:
 
 def _named(tokenizers: Tokenizers | None) -> list[tuple[str, Tokenizer]]:
     return [] if tokenizers is None else [("source", tokenizers.source), ("target", tokenizers.target)]
+
+
+# What is wrong with a corpus for tagging, classification or language modelling. Reads as a stream; changes nothing.
+
+RowFault = Callable[[Sequence[str]], str]  # what is wrong with a row that has all its columns; empty if nothing is
+
+
+def check_labels(
+    corpus: Corpus,
+    columns: Sequence[str],
+    fault: RowFault,
+    *,
+    held_out: Corpus | None = None,
+    shown: int = 5,
+    progress: Progress | None = None,
+) -> CheckReport:
+    """Read a corpus and report empty and repeated rows, one text with two labels, leaks, and what else its task calls a
+    fault of a row."""
+    judge = _Judge(columns, fault, texts_of(held_out, columns))
+    rows, found = judged(corpus, columns, judge.faults, shown, progress)
+    return CheckReport(corpus.paths, rows, None, found)
+
+
+class _Judge:
+    """Says what is wrong with rows, one block at a time, remembering those it has judged."""
+
+    def __init__(self, columns: Sequence[str], fault: RowFault, held_out: Seen) -> None:
+        self._columns, self._fault, self._held_out = columns, fault, held_out
+        self._rows, self._texts = Seen(), Seen()
+
+    def faults(self, rows: list[tuple[str, ...]]) -> Iterator[list[Fault]]:
+        new_rows = self._rows.add(rows)
+        new_texts = self._texts.add(row[0] for row in rows)
+        leaks = self._held_out.has(row[0] for row in rows)
+        for row, is_new, text_is_new, leaked in zip(rows, new_rows, new_texts, leaks, strict=True):
+            faults = list(self._faults_of(row))
+            if faults and faults[0][0] == "empty":
+                yield faults
+                continue
+            if not is_new:
+                faults.append(("duplicate", "the same row stands further up"))
+            elif not text_is_new:
+                faults.append(("conflict", "the same text stands further up with another label"))
+            if leaked:
+                faults.append(("leak", "the held-out set has this text"))
+            yield faults
+
+    def _faults_of(self, row: tuple[str, ...]) -> Iterator[Fault]:
+        for name, cell in zip(self._columns, row, strict=True):
+            if not cell.strip():
+                yield "empty", f"no {name}"
+                return
+        if problem := self._fault(row):
+            yield "count", problem

@@ -6,7 +6,9 @@ Every task's numbers go into the same few columns, so that shards and batches ar
     target   ids that a decoder writes          translation, language modelling
     labels   one label for each piece           tagging; stored plus one, because 0 is "no label"
     label    one label for the row              classification; likewise
-    letters  how each piece of the source is written, a fixed number of bytes a piece (`regard.text.spelling`)
+    vectors  the numbers of each vector of a source that has these (`regard.text.vectors`), as many for each
+    letters  how each piece of the source is written, a fixed number of bytes a piece (`regard.text.words`)
+    links    which pieces go together: source, target, source, target, …
 
 A source to be translated ends with `<end>`, so that even an empty one is something to read. Targets are bare:
 `<start>` and `<end>` are added when a batch is made.
@@ -15,21 +17,88 @@ A source to be translated ends with `<end>`, so that even an empty one is someth
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
-from typing import ClassVar, Literal, Protocol
+from functools import lru_cache
+from itertools import accumulate, chain, product
+from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from regard.errors import DataError, did_you_mean
-from regard.text.spelling import LETTERS, own_piece, spell, word_ids, word_letters
-from regard.text.tokenizer import Tokenizer
+from regard.text.reading import is_unspaced
+from regard.text.subwords import SPACE
 from regard.text.tokenizers import Frame, Tokenizers
-from regard.text.vocabulary import Vocabulary
+from regard.text.vectors import Vectors
+from regard.text.vocabulary import Tokenizer, Vocabulary
+from regard.text.words import JOINER, LETTERS, own_piece, space_words, spell, split_words, word_ids, word_letters
 
-Column = Literal["source", "target", "labels", "label", "letters"]
+# Encoded examples: rows of numbers of different lengths, in memory or mapped from disk.
+
+
+@dataclass(frozen=True)
+class Ragged:
+    """Rows end to end in one array; row i is `numbers[offsets[i]:offsets[i + 1]]`."""
+
+    numbers: NDArray[np.number[Any]]
+    offsets: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, rows: Sequence[Sequence[int]]) -> Ragged:
+        """A few rows, in memory."""
+        return cls(
+            np.array([number for row in rows for number in row], np.uint32), _offsets([len(row) for row in rows])
+        )
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, row: int) -> NDArray[np.number[Any]]:
+        return self.numbers[self.offsets[row] : self.offsets[row + 1]]
+
+    def lengths(self) -> NDArray[np.int32]:
+        """The length of every row."""
+        return np.subtract(self.offsets[1:], self.offsets[:-1], dtype=np.int32, casting="unsafe")
+
+    def padded(self, rows: NDArray[np.integer], width: int, fill: int) -> NDArray[Any]:
+        """The given rows as a matrix, cut off or filled up on the right to one width."""
+        begins = self.offsets[rows]
+        lengths = np.minimum(self.offsets[rows + 1] - begins, width)
+        spans = zip(begins.tolist(), (begins + lengths).tolist(), strict=True)
+        matrix = np.full((len(rows), width), fill, dtype=np.float32 if self.numbers.dtype.kind == "f" else np.int64)
+        if len(rows):
+            matrix[np.arange(width) < lengths[:, None]] = np.concatenate([self.numbers[a:b] for a, b in spans])
+        return matrix
+
+
+@dataclass(frozen=True)
+class Examples:
+    """The columns of a corpus; which ones there are depends on the task (see `regard.data.encoding`)."""
+
+    columns: Mapping[Column, Ragged]
+
+    def __len__(self) -> int:
+        return min(len(column) for column in self.columns.values())
+
+    def release(self) -> None:
+        """Give back memory that reading has filled, where the rows can be read again from disk."""
+
+
+def encode_examples(rows: Iterable[Sequence[str]], encoder: RowEncoder) -> Examples:
+    """Encode a small corpus in memory, without shards."""
+    encoded = encode_rows(encoder, enumerate(rows, start=1))
+    columns = [Ragged(numbers, _offsets(lengths)) for numbers, lengths in encoded]
+    return Examples(dict(zip(encoder.sizes, columns, strict=True)))
+
+
+def _offsets(lengths: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)))
+
+
+Column = Literal["source", "target", "labels", "label", "letters", "vectors", "links"]
+REAL = 0  # the size of a column whose numbers are real
 
 
 class RowEncoder(Protocol):
@@ -39,9 +108,9 @@ class RowEncoder(Protocol):
 
     @property
     def sizes(self) -> dict[Column, int]:
-        """The columns it makes, and how many different numbers each can hold."""
+        """The columns it makes, and how many different numbers each can hold; `REAL` where they are real."""
 
-    def encode(self, row: Sequence[str]) -> tuple[list[int], ...]:
+    def encode(self, row: Sequence[str]) -> tuple[list[Any], ...]:
         """The numbers of one row, in the order of `sizes`."""
 
     def fingerprint(self) -> str:
@@ -57,16 +126,86 @@ class PairEncoder:
 
     @property
     def sizes(self) -> dict[Column, int]:
-        return {"source": self.tokenizers.source.size, "target": self.tokenizers.target.size}
+        sides: dict[Column, int] = {"source": self.tokenizers.source.size, "target": self.tokenizers.target.size}
+        return sides | _vectors(self.tokenizers.source)
 
-    def encode(self, row: Sequence[str]) -> tuple[list[int], ...]:
-        source, target = row
-        return self.tokenizers.read(source), self.tokenizers.written(target)
+    def encode(self, row: Sequence[str]) -> tuple[list[Any], ...]:
+        ids, *numbers = _apart(self.tokenizers.read(row[0]), self.tokenizers.source)
+        return ids, self.tokenizers.written(row[1]), *numbers
 
     def fingerprint(self) -> str:
         sides, frame = (self.tokenizers.source, self.tokenizers.target), self.tokenizers.frame
         framed = () if frame == Frame() else (repr(frame),)
         return _digest("pair", *(side.fingerprint() for side in sides), *framed)
+
+
+@dataclass(frozen=True)
+class LinkEncoder:
+    """The links between the words of a source and a target, in Pharaoh's format, as links between their pieces. Words
+    are counted at spaces; or in ``parts``, with punctuation apart (`parts_of`)."""
+
+    tokenizers: Tokenizers
+    parts: bool = False
+    names: ClassVar[tuple[str, ...]] = ("source", "target", "links")
+
+    @property
+    def sizes(self) -> dict[Column, int]:
+        return {"links": 1 << 16}  # places of pieces
+
+    def encode(self, row: Sequence[str]) -> tuple[list[int], ...]:
+        ids = self.tokenizers.read(row[0]), self.tokenizers.written(row[1])
+        both = zip((self.tokenizers.source, self.tokenizers.target), ids, row[:2], strict=True)
+        source, target = (
+            pieces_of_parts(each, numbers, text) if self.parts else pieces_of_words(each, numbers)
+            for each, numbers, text in both
+        )
+        found = list[int]()
+        for link in row[2].split():
+            match = _LINK.fullmatch(link)
+            if match is None or int(match[1]) >= len(source) or int(match[2]) >= len(target):
+                sizes = f"of {len(source)} and {len(target)} words"
+                raise DataError(f"link = {link[:40]}: not a link between sentences {sizes}; 0-0 is one, source first")
+            found += chain.from_iterable(product(source[int(match[1])], target[int(match[2])]))
+        return (found,)
+
+    def fingerprint(self) -> str:
+        return _digest("links", str(self.parts), PairEncoder(self.tokenizers).fingerprint())
+
+
+_LINK = re.compile(r"(\d{1,9})[-?p](\d{1,9})", re.ASCII)
+
+
+def pieces_of_words(tokenizer: Tokenizer, ids: Sequence[int]) -> list[list[int]]:
+    """For each word at spaces the places of its pieces."""
+    places = [place for place, number in enumerate(ids) if number not in tokenizer.silent]
+    owners = tokenizer.word_of([tokenizer.token(ids[place]) for place in places])
+    words: list[list[int]] = [[] for _ in range(owners[-1] + 1 if owners else 0)]
+    for place, owner in zip(places, owners, strict=True):
+        words[owner].append(place)
+    return words
+
+
+@lru_cache(maxsize=1 << 16)
+def parts_of(word: str) -> tuple[str, ...]:
+    """A word at spaces without the punctuation at it, and that apart; letters of a script without spaces one by one."""
+    cut = (part[1:] if len(part) > 1 and part[0] == JOINER else part for part in split_words(word))
+    return tuple(chain.from_iterable(part if is_unspaced(part[0]) else (part,) for part in cut))
+
+
+def pieces_of_parts(tokenizer: Tokenizer, ids: Sequence[int], text: str) -> list[list[int]]:
+    """For each part of each word the places of the pieces that have letters of it; of all pieces of the word, where
+    these do not spell it letter by letter."""
+    words, pieces = space_words(text), pieces_of_words(tokenizer, ids)
+    if len(words) != len(pieces):  # a text that does not come back as it was
+        return [[] for word in words for _ in parts_of(word)]
+    found = list[list[int]]()
+    for word, places in zip(words, pieces, strict=True):
+        names = [tokenizer.token(ids[place]).removeprefix(SPACE).removeprefix(JOINER) for place in places]
+        owners = list(chain.from_iterable([place] * len(name) for place, name in zip(places, names, strict=True)))
+        for end, part in zip(accumulate(map(len, parts_of(word))), parts_of(word), strict=True):
+            own = owners[end - len(part) : end] if "".join(names) == word else places
+            found.append(sorted(set(own)))
+    return found
 
 
 @dataclass(frozen=True)
@@ -95,61 +234,72 @@ class LabelEncoder:
     labels: Vocabulary
     letters: int = 0
     names: ClassVar[tuple[str, ...]] = ("text", "label")
+    column: ClassVar[Column] = "label"
 
     @property
     def sizes(self) -> dict[Column, int]:
-        return {"source": self.tokenizer.size, "label": len(self.labels) + 1, **_letter_size(self.letters)}
+        own: dict[Column, int] = {"source": self.tokenizer.size, self.column: len(self.labels) + 1}
+        beside: dict[Column, int] = {"letters": LETTERS} if self.letters else _vectors(self.tokenizer)
+        return own | beside
 
-    def encode(self, row: Sequence[str]) -> tuple[list[int], ...]:
+    def encode(self, row: Sequence[str]) -> tuple[list[Any], ...]:
         text, label = row
-        ids, numbers = self.tokenizer.encode(text), [_label(self.labels, label)]
-        if not self.letters:
-            return ids, numbers
+        if isinstance(self.tokenizer, Vectors):
+            ids, numbers = _apart(self.tokenizer.encode(text), self.tokenizer)
+            return ids, [self._number(label)], numbers
         letters = (spell(piece, self.letters) for piece in self.tokenizer.pieces(text))
-        return ids, numbers, list(chain.from_iterable(letters))
+        return self._row(self.tokenizer.encode(text), [self._number(label)], letters)
+
+    def _row(self, ids: list[int], labels: list[int], letters: Iterable[Iterable[int]]) -> tuple[list[int], ...]:
+        return (ids, labels, list(chain.from_iterable(letters))) if self.letters else (ids, labels)
+
+    def _number(self, label: str) -> int:
+        if label not in self.labels:
+            raise DataError(f"label = {label!r}: not one of the labels learnt; {did_you_mean(label, self.labels)}")
+        return self.labels.id(label) + 1
 
     def fingerprint(self) -> str:
-        return _digest("label", str(self.letters), self.tokenizer.fingerprint(), *self.labels)
+        kind = "label" if self.column == "label" else "tag"
+        return _digest(kind, str(self.letters), self.tokenizer.fingerprint(), *self.labels)
 
 
 @dataclass(frozen=True)
-class TagEncoder:
+class TagEncoder(LabelEncoder):
     """Tagging: words and their tags. One piece of a word has its tag, the first that is no mark of a capital."""
 
-    tokenizer: Tokenizer
-    tags: Vocabulary
-    letters: int = 0
     names: ClassVar[tuple[str, ...]] = ("words", "tags")
-
-    @property
-    def sizes(self) -> dict[Column, int]:
-        return {"source": self.tokenizer.size, "labels": len(self.tags) + 1, **_letter_size(self.letters)}
+    column: ClassVar[Column] = "labels"
 
     def encode(self, row: Sequence[str]) -> tuple[list[int], ...]:
         words, tags = row[0].split(), row[1].split()
         if len(words) != len(tags):
             raise DataError(f"{len(words)} words but {len(tags)} tags; every word needs one tag")
-        pieces = [word_ids(self.tokenizer, word) for word in words]
-        ids, labels = list(chain.from_iterable(pieces)), list[int]()
-        for word, own, tag in zip(words, pieces, tags, strict=True):
-            place = own_piece(self.tokenizer, word)
-            labels += [_label(self.tags, tag) if each == place else 0 for each in range(len(own))]
-        if not self.letters:
-            return ids, labels
-        letters = (word_letters(self.tokenizer, word, self.letters) for word in words)
-        return ids, labels, list(chain.from_iterable(letters))
+        ids, labels = list[int](), list[int]()
+        for word, tag in zip(words, tags, strict=True):
+            own, place = word_ids(self.tokenizer, word), own_piece(self.tokenizer, word)
+            ids += own
+            labels += [self._number(tag) if each == place else 0 for each in range(len(own))]
+        return self._row(ids, labels, (word_letters(self.tokenizer, word, self.letters) for word in words))
 
-    def fingerprint(self) -> str:
-        return _digest("tag", str(self.letters), self.tokenizer.fingerprint(), *self.tags)
+
+def _vectors(tokenizer: Tokenizer) -> dict[Column, int]:
+    return {"vectors": REAL} if isinstance(tokenizer, Vectors) else {}
+
+
+def _apart(read: list[Any], tokenizer: Tokenizer) -> tuple[list[Any], ...]:
+    """Ids; of vectors, their numbers too, end to end."""
+    if not isinstance(tokenizer, Vectors):
+        return (read,)
+    return [frame[0] for frame in read], [number for frame in read for number in frame[1:]]
 
 
 # A chunk of one column: its numbers end to end, and how many belong to each row.
-EncodedChunk = tuple[NDArray[np.unsignedinteger], NDArray[np.int64]]
+EncodedChunk = tuple[NDArray[np.number[Any]], NDArray[np.int64]]
 
 
 def encode_rows(encoder: RowEncoder, rows: Iterable[tuple[int, Sequence[str]]]) -> list[EncodedChunk]:
     """Encode a chunk of rows, column by column; complaints say the line."""
-    columns: list[list[list[int]]] = [[] for _ in encoder.sizes]
+    columns: list[list[list[Any]]] = [[] for _ in encoder.sizes]
     for line, row in rows:
         try:
             for column, numbers in zip(columns, encoder.encode(row), strict=True):
@@ -160,24 +310,14 @@ def encode_rows(encoder: RowEncoder, rows: Iterable[tuple[int, Sequence[str]]]) 
     return [_flatten(column, number_type(size)) for column, size in zip(columns, sizes, strict=True)]
 
 
-def number_type(size: int) -> np.dtype[np.unsignedinteger]:
+def number_type(size: int) -> np.dtype[np.number[Any]]:
     """The smallest type that holds numbers below `size`: two bytes do for most vocabularies."""
-    return np.dtype("<u2" if size <= 1 << 16 else "<u4")
+    return np.dtype("<f4" if size == REAL else "<u2" if size <= 1 << 16 else "<u4")
 
 
-def _flatten(rows: list[list[int]], kind: np.dtype[np.unsignedinteger]) -> EncodedChunk:
+def _flatten(rows: list[list[Any]], kind: np.dtype[np.number[Any]]) -> EncodedChunk:
     lengths = np.fromiter(map(len, rows), np.int64, len(rows))
     return np.fromiter(chain.from_iterable(rows), kind, int(lengths.sum())), lengths
-
-
-def _letter_size(letters: int) -> dict[Column, int]:
-    return {"letters": LETTERS} if letters else {}
-
-
-def _label(labels: Vocabulary, label: str) -> int:
-    if label not in labels:
-        raise DataError(f"label = {label!r}: not one of the labels learnt; {did_you_mean(label, labels)}")
-    return labels.id(label) + 1
 
 
 def _digest(*parts: str) -> str:

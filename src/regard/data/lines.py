@@ -1,4 +1,4 @@
-"""Bytes to lines: plain, gzip or zstd, cut at `\\n` alone; complaints name the file and the line."""
+"""Bytes to lines: plain, gzip or zstd, cut at `\n` alone; complaints name the file and the line."""
 
 from __future__ import annotations
 
@@ -6,13 +6,34 @@ import gzip
 import io
 import shlex
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import IO, Literal, cast
+from typing import IO, Any, Literal, TypeVar, cast
 
 from regard.errors import DataError, optional
+
+# Rows in blocks: enough of them at a time for numpy to be fast, few enough to fit anywhere.
+
+_CHARACTERS = 1 << 24  # in a block, and what the last row has beyond them
+Progress = Callable[[int, int | None], None]  # how many are done, and of how many if that is known
+Numbered = TypeVar("Numbered", bound=tuple[Any, ...])
+
+
+def in_blocks(rows: Iterable[Numbered], size: int = 8192) -> Iterator[list[Numbered]]:
+    """Lists of `size` rows each, a number and its texts; fewer where they are very long. The last may be shorter."""
+    block: list[Numbered] = []
+    characters = 0
+    for row in rows:
+        block.append(row)
+        characters += sum(map(len, row[1]))
+        if len(block) == size or characters > _CHARACTERS:
+            yield block
+            block, characters = [], 0
+    if block:
+        yield block
+
 
 LONGEST_LINE = 1 << 20  # bytes: a file packed small may unfold to one endless line
 PACKED = (".gz", ".zst", ".zstd")

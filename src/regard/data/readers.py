@@ -10,9 +10,12 @@ nested records. All readers stream: none holds more than one row (or one Parquet
 
 from __future__ import annotations
 
+import os
+import re
 import shlex
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import PurePath
@@ -21,24 +24,92 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.data.hub import read_hub
 from regard.data.lines import PACKED, Complain, CorpusProblem, ignore, read_lines, refuse
 from regard.data.parquet import read_parquet
-from regard.data.shift import find_shift
-from regard.data.tables import (
-    Row,
-    pick_cells,
-    pick_fields,
-    read_conllu,
-    read_csv,
-    read_jsonl,
-    read_tsv,
-)
-from regard.data.tmx import read_tmx
-from regard.errors import SettingsError
+from regard.data.tables import Row, pick_cells, pick_fields, read_conllu, read_csv, read_jsonl, read_tmx, read_tsv
+from regard.errors import ResourceError, SettingsError, optional
 
-RecordFormat = Literal["jsonl", "parquet", "hub"]
-Format = Literal["text", "tsv", "csv", "tmx", "conllu"] | RecordFormat
+# Where two files that should pair line by line stop doing so, guessed from the lengths of their lines.
+
+_MOST_OFFSETS = 32
+_SLIP = 1.5  # what leaving an offset costs, in logarithms: a few lines' worth of evidence
+_SOFTENING = 5  # characters: short lines vary much in ratio and say little
+
+
+def find_shift(source: NDArray[np.integer], target: NDArray[np.integer]) -> int | None:
+    """The line (from 1) at which the pairing slips, given the lengths of both sides' lines.
+
+    Translations are about as long as their sources, so pairing line i with line i + o costs
+    `|log source_i - log target_{i+o} - median|`. A file that lacks d lines starts at offset o = 0 and ends at
+    o = d, and every slip costs a little too; the cheapest path of growing offsets says where it left 0. For
+    each offset one running sum and one running minimum find it (None where the files are equally long):
+
+        best_o[i] = sum_o[i] + min_{k <= i, p < o} (best_p[k] - sum_o[k] + slip)
+    """
+    if len(source) > len(target):
+        return find_shift(target, source)
+    missing, places = len(target) - len(source), np.arange(len(source) + 1)
+    if missing == 0:
+        return None
+    short, long = (np.log(lengths + _SOFTENING).astype(np.float32) for lengths in (source, target))
+    centre = np.median(short) - np.median(long) if len(short) else 0
+    best = _sums(short, long, 0, centre)  # over the offsets so far
+    left = places  # where that path left offset 0
+    for offset in np.unique(np.linspace(1, missing, min(missing, _MOST_OFFSETS)).astype(int)):
+        total = _sums(short, long, offset, centre)
+        gain = best - total
+        lowest = np.minimum.accumulate(gain)
+        origin = np.maximum.accumulate(np.where(gain == lowest, places, 0))
+        path = total + lowest + _SLIP
+        left = np.where(path < best, left[origin], left) if offset < missing else left[origin]
+        best = np.minimum(path, best)
+    return int(left[-1]) + 1
+
+
+def _sums(short: NDArray[np.float32], long: NDArray[np.float32], offset: int, centre: float) -> NDArray[np.float64]:
+    """Running sums of the cost of pairing line i with line i + offset, from 0 lines on."""
+    cost = np.minimum(np.abs(short - long[offset : offset + len(short)] - centre), 1.5)
+    return np.concatenate(([0.0], np.cumsum(cost, dtype=np.float64)))
+
+
+# Datasets by name, `hf://name[:config][/split]`, through the optional package `datasets`.
+
+# A name may itself hold a slash (owner/name), so a lone last part is a split only if it is called like one.
+_NAME = re.compile(
+    r"hf://(?P<name>[\w.-]+(?:/(?!(?:train|validation|valid|dev|test)(?:\[|$))[\w.-]+)?)"
+    r"(?::(?P<config>[\w.-]+))?(?:/(?P<split>[\w.\[\]:%-]+))?"
+)
+
+
+def read_hub(location: str) -> Iterator[tuple[int, Any]]:
+    """The records of a dataset, streamed rather than downloaded whole; the split is `train` unless named."""
+    found = _NAME.fullmatch(location)
+    if found is None:
+        raise SettingsError(f"name = {location}: not understood; write hf://owner/name:config/split")
+    if os.environ.get("REGARD_OFFLINE") == "1":
+        raise ResourceError(f"{location}: REGARD_OFFLINE=1 forbids downloads; unset it, or use a local file")
+    datasets = optional("datasets", location)
+    split = found["split"] or "train"
+    with _asking(location):
+        records = datasets.load_dataset(found["name"], found["config"], split=split, streaming=True)
+    return _streamed(records, location)
+
+
+def _streamed(records: Iterable[Any], location: str) -> Iterator[tuple[int, Any]]:
+    """Each with its number. Most of them come over the network only now."""
+    with _asking(location):
+        yield from enumerate(records, start=1)
+
+
+@contextmanager
+def _asking(location: str) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, ValueError) as problem:
+        raise ResourceError(f"{location}: cannot be loaded; the hub says: {problem}") from problem
+
+
+Format = Literal["text", "tsv", "csv", "tmx", "conllu", "jsonl", "parquet", "hub"]
 
 
 @dataclass(frozen=True)
@@ -69,8 +140,11 @@ def read_rows(
         case "tsv" | "csv":
             cells = read_tsv(path, complain) if kind == "tsv" else read_csv(path, complain)
             return pick_cells(cells, path, names, columns, complain)
-        case "jsonl" | "parquet" | "hub":
-            return pick_fields(_records(path, kind, complain), path, columns or names, complain)
+        case "jsonl":
+            return pick_fields(read_jsonl(path, complain), path, columns or names, complain)
+        case "parquet" | "hub":
+            records = read_parquet(path) if kind == "parquet" else read_hub(path)
+            return pick_fields(records, path, columns or names, complain)
         case "tmx":
             return read_tmx(path, columns, len(names), complain)
         case "conllu":
@@ -80,17 +154,6 @@ def read_rows(
         case "text":
             wanted = " and ".join(names)
             raise SettingsError(f"file = {path}: plain text has one column; give a file each for {wanted}")
-
-
-def _records(path: str, kind: RecordFormat, complain: Complain) -> Iterator[tuple[int, Any]]:
-    """Records that name their fields."""
-    match kind:
-        case "jsonl":
-            return read_jsonl(path, complain)
-        case "parquet":
-            return read_parquet(path)
-        case "hub":
-            return read_hub(path)
 
 
 def format_of(path: str) -> Format:

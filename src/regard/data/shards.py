@@ -11,30 +11,29 @@ import json
 import mmap
 import zlib
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, get_args
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
-from regard.data.blocks import in_blocks
-from regard.data.encoding import Column, EncodedChunk, RowEncoder, encode_rows, number_type
-from regard.data.examples import Examples, Ragged
+from regard.data.encoding import Column, EncodedChunk, Examples, Ragged, RowEncoder, encode_rows, number_type
+from regard.data.lines import Progress, in_blocks
 from regard.data.readers import Corpus, format_of
 from regard.data.tables import Row
 from regard.errors import DataError
 from regard.files import new_folder
-from regard.text.special import UNK
-
-Progress = Callable[[int, int | None], None]
+from regard.text.vocabulary import UNK
 
 VERSION = 1
 MANIFEST = "manifest.json"
+Amount = Annotated[int, Field(ge=0, lt=1 << 62)]
 _CHUNK = 4096  # rows encoded at a time
 _BLOCK = 1 << 22  # bytes hashed at a time
 
@@ -43,11 +42,13 @@ _BLOCK = 1 << 22  # bytes hashed at a time
 class ColumnSummary:
     """What is known of a column without reading it."""
 
-    size: int  # numbers lie below it
-    numbers: int
-    longest: int
-    unknown: int
-    checksums: tuple[int, int]  # of the numbers and the offsets
+    __pydantic_config__ = ConfigDict(extra="forbid", strict=True)
+
+    size: Amount  # numbers lie below it
+    numbers: Amount
+    longest: Amount
+    unknown: Amount
+    checksums: tuple[Amount, Amount]  # of the numbers and the offsets
 
     @property
     def unknown_share(self) -> float:
@@ -59,17 +60,18 @@ class ColumnSummary:
 class Manifest:
     """What is known of a prepared corpus without reading it."""
 
-    version: int
+    __pydantic_config__ = ConfigDict(extra="forbid", strict=True)
+
+    version: Amount
     fingerprint: str
-    rows: int
-    columns: Mapping[Column, ColumnSummary]
+    rows: Amount
+    columns: dict[Column, ColumnSummary]
 
 
 @dataclass(frozen=True)
 class Shards(Examples):
     """Examples mapped from a folder: as large as the disk, and in memory only where they are being read."""
 
-    folder: Path
     manifest: Manifest
     mapped: tuple[mmap.mmap, ...]
 
@@ -140,8 +142,10 @@ def prepare(
     """
     folder = Path(folder)
     with suppress(DataError):  # a folder that is missing or damaged is made anew
-        if fingerprint and (shards := open_shards(folder)).manifest.fingerprint == fingerprint:
-            return shards
+        known = open_shards(folder) if fingerprint else None
+        sizes = {} if known is None else {name: column.size for name, column in known.manifest.columns.items()}
+        if known is not None and known.manifest.fingerprint == fingerprint and sizes == dict(encoder.sizes):
+            return known
     with new_folder(folder) as beside:
         done = 0
         with ExitStack() as files:
@@ -232,34 +236,20 @@ def open_shards(folder: str | Path, *, verify: bool = True) -> Shards:
             arrays.append(array)
             mapped += memory
         columns[name] = Ragged(*arrays)
-    return Shards(columns, folder, manifest, tuple(mapped))
+    return Shards(columns, manifest, tuple(mapped))
 
 
 def _read_manifest(path: Path) -> Manifest:
     try:
-        content = json.loads(path.read_bytes())
-        columns = {name: ColumnSummary(**summary) for name, summary in content.pop("columns").items()}
-        manifest = Manifest(**content, columns=columns)
-        if not _is_plain(manifest):
-            raise ValueError("a value of the wrong kind")
+        manifest = TypeAdapter(Manifest).validate_json(path.read_bytes())
     except OSError as problem:
         raise DataError(f"{path}: cannot be read ({problem.strerror}); prepare the corpus first") from problem
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as problem:
-        raise DataError(f"{path}: not the manifest of a prepared corpus ({problem}); prepare it again") from problem
+    except ValidationError as problem:
+        wrong = problem.errors()[0]["msg"]
+        raise DataError(f"{path}: not the manifest of a prepared corpus ({wrong}); prepare it again") from problem
     if manifest.version != VERSION:
         raise DataError(f"{path}: version = {manifest.version}: this Regard reads {VERSION}; prepare it again")
     return manifest
-
-
-def _is_plain(manifest: Manifest) -> bool:
-    """Whether all of it is of the kind that it should be: the file may have been changed."""
-    counts: list[object] = [manifest.version, manifest.rows]
-    for name, summary in manifest.columns.items():
-        if name not in get_args(Column) or len(summary.checksums) != 2:
-            return False
-        counts += [summary.size, summary.numbers, summary.longest, summary.unknown, *summary.checksums]
-    fingerprint: object = manifest.fingerprint
-    return isinstance(fingerprint, str) and all(type(each) is int and 0 <= each < 1 << 62 for each in counts)
 
 
 def _check(path: Path, size: int, checksum: int | None) -> None:

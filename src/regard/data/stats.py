@@ -9,12 +9,11 @@ from itertools import chain
 
 import numpy as np
 
-from regard.data.blocks import in_blocks
-from regard.data.check import SIDES
+from regard.data.check import SIDES, Seen
+from regard.data.lines import in_blocks
 from regard.data.readers import Corpus
-from regard.data.seen import Seen
-from regard.text.tokenizer import Tokenizer
 from regard.text.tokenizers import Tokenizers
+from regard.text.vocabulary import Tokenizer
 
 
 @dataclass(frozen=True)

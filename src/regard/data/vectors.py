@@ -10,7 +10,6 @@ Which it is shows at the beginning of the file. Reading streams: a file of gigab
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import IO
 
@@ -24,14 +23,6 @@ Vector = NDArray[np.float32]
 _LONGEST_WORD = 1 << 12  # bytes; a longer one is no word but a file of another kind
 
 
-@dataclass(frozen=True)
-class Found:
-    """The vectors of some words of a vocabulary."""
-
-    places: list[int]  # of those words, in the order they were asked for
-    vectors: NDArray[np.float32]  # (found, width)
-
-
 def vector_width(path: str) -> int:
     """How many numbers a word has in this file."""
     return len(next(read_vectors(path))[1])
@@ -42,8 +33,9 @@ def vector_words(path: str, most: int) -> list[str]:
     return [word for word, _ in islice(read_vectors(path), most)]
 
 
-def find_vectors(path: str, words: Sequence[str]) -> Found:
-    """The vector of each word, or else that of the word in small letters, for files that know no capitals."""
+def find_vectors(path: str, words: Sequence[str]) -> tuple[list[int], Vector]:
+    """The places of the words that are there, and their vectors (found, width): that of the word, or else that of the
+    word in small letters, for files that know no capitals."""
     wanted: dict[str, list[int]] = {}
     for place, word in enumerate(words):
         wanted.setdefault(word, []).append(place)
@@ -55,7 +47,7 @@ def find_vectors(path: str, words: Sequence[str]) -> Found:
             if place not in found or words[place] == word:
                 found[place] = vector
     places = sorted(found)
-    return Found(places, np.array([found[place] for place in places], np.float32))
+    return places, np.array([found[place] for place in places], np.float32)
 
 
 def read_vectors(path: str) -> Iterator[tuple[str, Vector]]:

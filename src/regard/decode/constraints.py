@@ -8,7 +8,8 @@ end.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
@@ -17,8 +18,7 @@ from torch import Tensor
 
 from regard.decode.front import Front
 from regard.errors import DataError, SettingsError
-from regard.text.special import END, PAD, SPECIAL_TOKENS, UNK
-from regard.text.tokenizer import Tokenizer
+from regard.text.vocabulary import END, PAD, SPECIAL_TOKENS, UNK, Tokenizer
 
 
 def required(tokenizer: Tokenizer, where: str, text: str) -> list[int]:
@@ -248,3 +248,39 @@ def _padded(rows: Sequence[Sequence[int]], width: int = 0) -> Tensor:
     width = max((width, *map(len, rows)))
     filled = [[*row, *[PAD] * (width - len(row))] for row in rows]
     return torch.tensor(filled, dtype=torch.long).reshape(len(rows), width)
+
+
+# Terms that must be translated in one way: applied to a sentence when its source has them.
+#
+# A glossary has source terms with their translations. A term matches as whole words, in whatever case it stands.
+
+
+def checked_terms(terms: Mapping[str, str]) -> dict[str, str]:
+    """A glossary, from terms as a user wrote them."""
+    if blank := [f"{source!r}: {target!r}" for source, target in terms.items() if not (source.strip() and target)]:
+        raise DataError(f"glossary = {blank[0][:60]}: must be a term and its translation, neither of them empty")
+    return {source.strip().casefold(): target for source, target in terms.items()}
+
+
+def parse_terms(lines: Iterable[str], name: str) -> dict[str, str]:
+    """A glossary in lines of ``source<TAB>target``; empty lines and lines that begin with ``#`` say nothing."""
+    terms = {}
+    for number, line in enumerate(lines, start=1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        source, *target = (part.strip() for part in line.split("\t"))
+        if len(target) != 1 or not source or not target[0]:
+            raise DataError(f"{name} line {number} = {line[:60]!r}: must be a term, a tab and its translation")
+        terms[source.casefold()] = target[0]
+    return terms
+
+
+def terms_in(sources: Sequence[str], terms: Mapping[str, str]) -> list[list[str]]:
+    """The translations that must be in that of each source, in the order of its terms, each once."""
+    if not terms:
+        return [[] for _ in sources]
+    terms = {source.casefold(): target for source, target in terms.items()}
+    longest_first = sorted(terms, key=len, reverse=True)
+    pattern = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, longest_first))})(?!\w)")
+    found = ([terms[match[0]] for match in pattern.finditer(source.casefold())] for source in sources)
+    return [list(dict.fromkeys(each)) for each in found]

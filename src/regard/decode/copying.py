@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from regard.text.casing import MARKS, raised
-from regard.text.special import UNK
 from regard.text.tokenizers import Tokenizers
-from regard.text.words import JOINER, WordTokenizer
+from regard.text.vocabulary import UNK
+from regard.text.words import JOINER, MARKS, WordTokenizer, raised
 
 
 def unknown_words(tokenizers: Tokenizers, source: str) -> dict[int, str]:

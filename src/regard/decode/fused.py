@@ -19,20 +19,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from regard.models.encoder_decoder import EncoderDecoder
+from regard.models.generator import EncoderDecoder
 from regard.models.transformer import Positions, TransformerDecoder, TransformerEncoder
 from regard.nn import masks
-from regard.nn.attention import Attention, Memory
-from regard.nn.embeddings import Embedding
-from regard.nn.feed_forward import FeedForward, GatedFeedForward
-from regard.nn.linear import side_by_side
-from regard.nn.norms import LayerNorm
+from regard.nn.attention import Attention, InnerScore, Memory, Projections
+from regard.nn.embeddings import Embedding, Learned, Sinusoidal
+from regard.nn.layers import FeedForward, GatedFeedForward, LayerNorm, side_by_side
 from regard.nn.observe import UNOBSERVED, Observer
-from regard.nn.positions import Learned, Sinusoidal
-from regard.nn.scores import InnerScore
-from regard.nn.ssru import SSRU
 from regard.nn.state import State
-from regard.nn.transformer import DecoderLayer, EncoderLayer, Residual
+from regard.nn.transformer import SSRU, DecoderLayer, EncoderLayer, Residual
 from regard.nn.words import WordEmbedding
 
 Map = Callable[[Tensor], Tensor]
@@ -129,8 +124,7 @@ class Fused:
         self.norm = _norm(decoder.norm)
         self.embedding_norm = _norm(decoder.embedding_norm)
         self.layers = [_Layer(layer) for layer in decoder.layers]
-        crosses = [layer.cross for layer in decoder.layers]
-        self.remember = _joined(*(part for cross in crosses for part in _keys_and_values(cross)))
+        self.remember = _joined(*keys_and_values(decoder))
         self.words = _words(decoder.embedding)
         self.places = _places(decoder.positions)
         self.output = _transposed(decoder.output.weight, decoder.output.bias)
@@ -149,15 +143,15 @@ class Fused:
     @torch.no_grad()
     def start(self, source: Tensor) -> tuple[Tensor, State[Source, Any]]:
         """As `EncoderDecoder.start`."""
-        rows, size = source.shape
-        real = masks.check(masks.padding(source, self.model.pad), source)
+        rows, size = source.shape[:2]
+        real = masks.check(masks.padding(source), source)
         states, mask = self._encode(source, real)
         joint = self.remember(states).view(rows, size, len(self.layers), 2, -1)
         heads, width = self.layers[0].heads, joint.shape[-1]
         past: DecoderCache | tuple[Tensor, ...] = tuple(joint.new_zeros(rows, width) for _ in self.layers)
         if self.layers[0].recurrence is None:
             past = DecoderCache.of(joint, (rows, ROOM, 3 * width), len(self.layers), heads)
-        return source.new_full((rows,), self.model.first), State(Source(joint, mask, heads), past, 0)
+        return torch.full((rows,), self.model.first), State(Source(joint, mask, heads), past, 0)
 
     def _encode(self, source: Tensor, mask: Tensor) -> tuple[Tensor, Tensor | None]:
         """States (B · S, D) and what to add to scores (B, 1, 1, S); None where nothing is padding."""
@@ -234,8 +228,7 @@ class _Encoder:
 
 class _EncoderLayer:
     def __init__(self, layer: EncoderLayer) -> None:
-        own = layer.attention.projections
-        assert own is not None
+        own = maps_of(layer.attention)
         self.heads, self.scale, self.rotary = layer.attention.heads, _scale(layer.attention), layer.attention.rotary
         self.ask, self.feed_forward = _joined(own.query, own.key, own.value), _feed_forward(layer.feed_forward)
         first, second = layer.residuals
@@ -268,7 +261,6 @@ class _Layer:
     def __init__(self, layer: DecoderLayer) -> None:
         cross = layer.cross
         assert cross is not None
-        assert cross.projections is not None
         self.heads, self.source_scale = cross.heads, _scale(cross)
         self.recurrence = layer.recurrence
         output: nn.Linear | None = None
@@ -276,13 +268,12 @@ class _Layer:
             self.ask = _gate_and_candidate(layer.recurrence)
         else:
             assert layer.attention is not None
-            own = layer.attention.projections
-            assert own is not None
+            own = maps_of(layer.attention)
             self.rotary, self.scale, output = layer.attention.rotary, _scale(layer.attention), own.output
             self.ask = _transposed(*side_by_side(own.query, own.key, own.value))
-        self.ask_source = _linear(cross.projections.query)
+        self.ask_source = _linear(maps_of(cross).query)
         self.feed_forward = _feed_forward(layer.feed_forward)
-        last = output, cross.projections.output, layer.feed_forward.contract
+        last = output, maps_of(cross).output, layer.feed_forward.contract
         self.first, self.second, self.third = map(_Block, layer.residuals, last)
 
     def __call__(self, x: Tensor, own: Callable[..., Tensor], past: Any, place: int, source: Memory) -> Tensor:
@@ -341,10 +332,17 @@ def _scale(attention: Attention) -> float:
     return attention.score.scale
 
 
-def _keys_and_values(cross: Attention | None) -> tuple[nn.Linear, nn.Linear]:
-    assert cross is not None
-    assert cross.projections is not None
-    return cross.projections.key, cross.projections.value
+def maps_of(attention: Attention | None) -> Projections:
+    """The linear maps of an attention that is there and has some, as all in a Transformer do."""
+    assert attention is not None
+    assert attention.projections is not None
+    return attention.projections
+
+
+def keys_and_values(decoder: TransformerDecoder) -> list[nn.Linear]:
+    """The maps that make keys and values of a source, for each layer in turn."""
+    crosses = [maps_of(layer.cross) for layer in decoder.layers]
+    return [part for cross in crosses for part in (cross.key, cross.value)]
 
 
 def _words(embedding: Embedding) -> Tensor:

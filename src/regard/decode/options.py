@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from regard.decode.constraints import checked_terms
 from regard.decode.rules import Beam, Sample
-from regard.decode.terms import Glossary
 from regard.errors import SettingsError
 from regard.settings.call import DecodeSettings
 from regard.settings.loading import overrides_of
@@ -24,7 +25,7 @@ class Options:
     no_repeat: int = 0  # no sequence of so many pieces twice; 0 does not care
     forbidden: tuple[str, ...] = ()  # words
     prefix: str = ""  # what the output begins with
-    glossary: Glossary | None = None  # what it must contain
+    glossary: Mapping[str, str] | None = None  # source terms, and what it must contain for each
     copy_unknown: bool | None = (
         None  # put unknown source words in the place of <unk>; None: where words have no spelling
     )
@@ -51,7 +52,7 @@ class Options:
             asked.no_repeat,
             asked.forbid,
             asked.prefix,
-            Glossary.of(asked.glossary) if asked.glossary else None,
+            checked_terms(asked.glossary) if asked.glossary else None,
             asked.copy_unknown,
         )
 

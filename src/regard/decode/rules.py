@@ -13,12 +13,45 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regard.decode import banks
 from regard.decode.constraints import Constraint, Terms
-from regard.decode.front import Choice, Considered, Front
-from regard.decode.largest import largest, largest_sums
+from regard.decode.front import Choice, Considered, Front, largest, largest_sums
 from regard.errors import SettingsError
-from regard.text.special import END, PAD, START, UNK
+from regard.text.vocabulary import END, PAD, START, UNK
+
+# Room in the beam for hypotheses that have terms the others lack: dynamic beam allocation (Post and Vilar, 2018).
+
+
+def terms_added(terms: Terms, front: Front, log_probabilities: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]:
+    """Besides each hypothesis' best ``tokens`` (B, W, k), those that continue a term, (B, W, K), and their scores."""
+    following = terms.progress(front.written, front.sentences).following
+    known = torch.cat((tokens, following), 2)
+    place = torch.arange(known.shape[2], device=known.device)
+    earlier = place < place[tokens.shape[2] :, None]  # (K, k + K)
+    twice = ((following[..., None] == known[:, :, None]) & earlier).any(3)
+    return following, log_probabilities.gather(2, following).masked_fill(twice | (following == PAD), -torch.inf)
+
+
+def allocate_banks(banks: Tensor, totals: Tensor, width: int) -> Tensor:
+    """Which ``width`` of N candidates go on, (B, width), when ``banks`` (B, N) count the term tokens each has.
+
+    First the best of each bank, then the second of each, and so on; within a round by log-probability, except
+    that the fullest bank comes first, so that some hypothesis always has all terms as soon as can be. A beam
+    of one has no room for that: it goes by log-probability alone, and writes terms when they are forced.
+    """
+    better = (totals[:, None] > totals[:, :, None]) & (banks[:, None] == banks[:, :, None])  # (B, N, N)
+    place = torch.arange(totals.shape[1], device=totals.device)
+    equal = (totals[:, None] == totals[:, :, None]) & (banks[:, None] == banks[:, :, None]) & (place < place[:, None])
+    rounds = (better | equal).sum(2)
+    possible = totals.isfinite()
+    if width == 1:
+        return totals.argmax(1, keepdim=True)
+    fullest = torch.where(possible, banks, -1).amax(1, keepdim=True)
+    rounds = torch.where((rounds == 0) & (banks == fullest), -1, rounds)
+    rounds = torch.where(possible, rounds, totals.shape[1])
+    by_score = totals.argsort(dim=1, descending=True, stable=True)
+    by_round = rounds.gather(1, by_score).argsort(dim=1, stable=True)
+    return by_score.gather(1, by_round)[:, :width]
+
 
 Choose = Callable[[Front, Tensor], Choice]  # log-probabilities (B, W, V) may be written to
 
@@ -194,12 +227,12 @@ class Beam:
         log_probabilities[:, :, : UNK + (not self.unknown)] = -torch.inf
         going_on = front.totals.masked_fill(front.last[:, None], -torch.inf)
         values, tokens = largest(log_probabilities, self.width)
-        more, their_values = banks.added(terms, front, log_probabilities, tokens)
+        more, their_values = terms_added(terms, front, log_probabilities, tokens)
         tokens = torch.cat((tokens, more), 2)  # (B, W, k)
         totals = going_on[:, :, None] + torch.cat((values, their_values), 2)
         texts = torch.cat((front.written[:, :, None].expand(-1, -1, tokens.shape[2], -1), tokens[..., None]), 3)
         filled = terms.progress(texts.flatten(1, 2), front.sentences).bank  # (B, W · k)
-        kept = banks.allocate(filled, totals.flatten(1), self.width)
+        kept = allocate_banks(filled, totals.flatten(1), self.width)
         whole = filled == terms.progress(front.written[:, :1], front.sentences).lengths.sum(2)
         rivals = totals.flatten(1).masked_fill(~whole, -torch.inf).topk(min(self.width, whole.shape[1])).values
         return _choice(tokens, totals, kept, ending, rivals)

@@ -5,16 +5,17 @@ log p(target | source) = Σ_t log p(y_t | y_<t, source),  with y_n = <end>
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from regard.decode.grouping import of_like_length
-from regard.models.encoder_decoder import EncoderDecoder
+from regard.decode.search import of_like_length
+from regard.models.generator import EncoderDecoder
 from regard.nn import masks
-from regard.text.special import END
+from regard.text.vocabulary import END, PAD
 
 ROWS = 512  # features projected onto the vocabulary at once
 
@@ -48,9 +49,9 @@ def score(
 def _score(
     model: EncoderDecoder, sources: list[Sequence[int]], targets: list[Sequence[int]], device: torch.device
 ) -> list[list[float]]:
-    source, source_mask = _padded(sources, model.pad, device)  # (B, S)
-    written, mask = _padded([[model.first, *target] for target in targets], model.pad, device)  # (B, T)
-    wanted, _ = _padded([[*target, END] for target in targets], model.pad, device)  # (B, T)
+    source, source_mask = _padded(sources, device)  # (B, S)
+    written, mask = _padded([[model.first, *target] for target in targets], device)  # (B, T)
+    wanted, _ = _padded([[*target, END] for target in targets], device)  # (B, T)
     _, state = model.start(source, source_mask)
     features, _ = model.advance(written, state, mask)  # (B, T, D)
     chosen = _log_probabilities(model, features[mask], wanted[mask])
@@ -69,8 +70,37 @@ def _log_probabilities(model: EncoderDecoder, features: Tensor, wanted: Tensor) 
     return torch.cat(parts)
 
 
-def _padded(rows: Sequence[Sequence[int]], pad: int, device: torch.device) -> tuple[Tensor, Tensor]:
+def _padded(rows: Sequence[Sequence[int]], device: torch.device) -> tuple[Tensor, Tensor]:
     """Rows padded on the right, and which of their tokens are real."""
-    ids = pad_sequence([torch.tensor(row) for row in rows], batch_first=True, padding_value=pad).to(device)
+    ids = pad_sequence([torch.tensor(row) for row in rows], batch_first=True, padding_value=PAD).to(device)
     lengths = torch.tensor([len(row) for row in rows], device=device)
     return ids, masks.from_lengths(lengths, ids.shape[1])
+
+
+# Minimum Bayes risk: not the most probable output, but the one most like all others (Eikema and Aziz, 2020).
+
+
+def utilities(samples: Sequence[str]) -> list[float]:
+    """How much each sample agrees with all of them: ``u_i = 1/N Σ_j chrF(y_i, y_j)``, sacreBLEU's sentence chrF.
+
+    Samples stand for the model's distribution, so that this mean is the expected quality of an output when the
+    truth is drawn from the model. A text that was drawn more than once counts as often, and is compared once.
+    """
+    from sacrebleu.metrics.chrf import CHRF  # only when it is used
+
+    metric, counts = CHRF(), Counter(samples)
+    expected = {
+        text: sum(
+            times * (100.0 if text == other else metric.sentence_score(text, [other]).score)
+            for other, times in counts.items()
+        )
+        / len(samples)
+        for text in counts
+    }
+    return [expected[text] for text in samples]
+
+
+def least_risk(samples: Sequence[str]) -> int:
+    """Which sample has the highest expected chrF; the first of equals."""
+    agreement = utilities(samples)
+    return agreement.index(max(agreement))

@@ -7,21 +7,41 @@ depend on its batch-mates: each has its own limit, its own end, its own constrai
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from regard.decode.cancel import check_cancelled
 from regard.decode.constraints import Constraint, restrict
 from regard.decode.coverage import Cover
 from regard.decode.front import Choice, Finished, Front, gather
 from regard.decode.rules import Beam, Rule
+from regard.errors import ModelError
+from regard.models.generator import EncoderDecoder
+from regard.nn.layers import Chain
 from regard.nn.observe import UNOBSERVED, Observer
 from regard.nn.state import State
-from regard.text.special import PAD
+from regard.text.vocabulary import PAD
+
+# Rows of like length go together, so that little of a batch is padding.
+
+
+def of_like_length(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
+    """The numbers of all rows, in groups of at most ``budget`` padded tokens, or of one row.
+
+    The longest come first, so that a batch that does not fit into memory shows at once.
+    """
+    group: list[int] = []
+    for row in sorted(range(len(lengths)), key=lambda row: -lengths[row]):
+        if group and (len(group) + 1) * lengths[group[0]] > budget:
+            yield group
+            group = []
+        group.append(row)
+    if group:
+        yield group
 
 
 class StepModel(Protocol):
@@ -41,21 +61,11 @@ class Hypothesis:
     score: float  # what the rule compares outputs by
 
 
-@dataclass(frozen=True)
-class SearchStep:
-    """What happened in one step of a search, for a listener."""
-
-    before: Front
-    choice: Choice
-    scores: Tensor | None  # (B, W) of what ended, -inf where nothing did
-    after: Front
-    over: Tensor  # (B,) sentences that are done
-
-
 class SearchListener(Protocol):
     """Gets every step. Without a listener nothing is collected."""
 
-    def hear(self, step: SearchStep) -> None: ...
+    def hear(self, before: Front, choice: Choice, scores: Tensor | None, after: Front, over: Tensor) -> None:
+        """``scores`` (B, W) are those of what ended, -inf where nothing did; ``over`` (B,) the sentences now done."""
 
 
 BEAM = Beam()
@@ -73,22 +83,27 @@ def search(
     constraints: Sequence[Constraint] = (),
     numbers: Sequence[int] | None = None,
     listener: SearchListener | None = None,
+    observer: Observer = UNOBSERVED,
 ) -> list[list[Hypothesis]]:
     """Each sentence's outputs, best first, from `start`'s first tokens (B,) and state.
 
-    ``limits`` (B,) are tokens at the most, ``<end>`` included: a hypothesis that gets there is ended.
+    ``limits`` (B,) are tokens at the most, ``<end>`` included: a hypothesis that gets there is ended. Where the model's
+    numbers are infinite or none, no comparison of them ends anything: such a model is refused.
     ``numbers`` identify sentences across batches, for sampling; without them they are 0, 1, ….
+    An ``observer`` sees and may change what the model computes; coverage brings its own.
     """
     results: list[list[Hypothesis]] = [[] for _ in range(len(first))]
     names = range(len(first)) if numbers is None else numbers
     choose = rule.begin(names, limits, constraints, observed=listener is not None)
     cover = Cover(rule.coverage_penalty, state) if rule.coverage_penalty else None
-    now = _opening(limits, rule)
+    now, most = _opening(limits, rule), int(limits.max())
     state = state.select(now.sentences[:, None].expand(-1, rule.rows)) if rule.rows > 1 else state
     token = first.repeat_interleave(rule.rows)
     while True:
         check_cancelled()
-        logits, state = model.step(token, state, UNOBSERVED if cover is None else cover.watch)
+        if now.written.shape[2] >= most:
+            raise _without_numbers()
+        logits, state = model.step(token, state, observer if cover is None else cover.watch)
         log_probabilities = (logits if logits.dtype == torch.float64 else logits.float()).log_softmax(-1)
         log_probabilities = log_probabilities.reshape(-1, rule.rows, log_probabilities.shape[1])  # (B, W, V)
         now = now if cover is None else cover.look(now)
@@ -101,12 +116,14 @@ def search(
         if after.any_finished or now.near or listener is not None:
             over = _over(after, rule)
             if listener is not None:
-                listener.hear(SearchStep(now, choice, scores, after, over))
+                listener.hear(now, choice, scores, after, over)
             if bool(over.any()):
                 _collect(after.select(over.nonzero().squeeze(1)), results)
                 after = _close(after, over)
                 kept = after.open.nonzero().squeeze(1)
                 if not len(kept):
+                    if not all(results):
+                        raise _without_numbers()
                     return results
         if kept is not None and (choice.parents is not None or len(kept) <= WORTH_MOVING * len(now.open)):
             state = state.select(_rows(now, choice.parents)[kept], sentences=kept)
@@ -115,6 +132,12 @@ def search(
             state = state.select(_rows(now, choice.parents))
         now = after
         token = now.written[:, :, -1].flatten()
+
+
+def _without_numbers() -> ModelError:
+    return ModelError(
+        "the model's probabilities are infinite, or no numbers: its weights are damaged, or its training diverged"
+    )
 
 
 def _opening(limits: Tensor, rule: Rule) -> Front:
@@ -196,3 +219,48 @@ def _collect(done: Front, results: list[list[Hypothesis]]) -> None:
             for tokens, length, total, score in zip(*rows, strict=True)
             if score > -math.inf
         ]
+
+
+# Several models that write as one.
+
+
+class Ensemble(nn.Module):
+    """``p(y_t | y_<t, x) = 1/M Σ_m p_m(y_t | y_<t, x)`` over models with one vocabulary.
+
+    It starts and steps as a single model does; its state is a tuple of theirs, and `State.select` reaches all.
+    """
+
+    def __init__(self, models: Sequence[EncoderDecoder]) -> None:
+        super().__init__()
+        if not models:
+            raise ModelError("ensemble = []: needs at least one model")
+        self.models = Chain[EncoderDecoder](models)
+
+    def start(
+        self, source: Tensor, mask: Tensor | None = None, observer: Observer = UNOBSERVED
+    ) -> tuple[Tensor, State[Any, Any]]:
+        """Every model reads ``source`` (B, S)."""
+        starts = [model.start(source, mask, observer.at(number)) for number, model in enumerate(self.models)]
+        return starts[0][0], _join([state for _, state in starts])
+
+    def step(
+        self, tokens: Tensor, state: State[Any, Any], observer: Observer = UNOBSERVED
+    ) -> tuple[Tensor, State[Any, Any]]:
+        """One token further: the logarithms (B, V) of the mean probabilities."""
+        log_probabilities: list[Tensor] = []
+        states = []
+        for number, model in enumerate(self.models):
+            own = State(state.source[number], state.target[number], state.length)
+            logits, own = model.step(tokens, own, observer.at(number))
+            if log_probabilities and logits.shape != log_probabilities[0].shape:
+                raise ModelError(
+                    f"ensemble[{number}]: writes one of {logits.shape[1]:,} tokens, the first model one of "
+                    f"{log_probabilities[0].shape[1]:,}; models of an ensemble share one vocabulary"
+                )
+            log_probabilities.append((logits if logits.dtype == torch.float64 else logits.float()).log_softmax(-1))
+            states.append(own)
+        return torch.stack(log_probabilities).logsumexp(0) - math.log(len(log_probabilities)), _join(states)
+
+
+def _join(states: list[State[Any, Any]]) -> State[Any, Any]:
+    return State(tuple(state.source for state in states), tuple(state.target for state in states), states[0].length)

@@ -11,29 +11,73 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 
 import torch
 from torch.nn.utils.rnn import pad_sequence
 
 from regard.decode.cancel import check_cancelled
-from regard.decode.constraints import Constraint, Forbidden, Minimum, NoRepeat, Prefix, Terms, required
+from regard.decode.constraints import Constraint, Forbidden, Minimum, NoRepeat, Prefix, Terms, required, terms_in
 from regard.decode.copying import copied_in_order
 from regard.decode.engines.engine import Searcher
-from regard.decode.ensemble import Ensemble
-from regard.decode.grouping import of_like_length
 from regard.decode.options import SLACK, Options
-from regard.decode.risk import utilities
-from regard.decode.search import Hypothesis, SearchListener, search
-from regard.decode.split import split
+from regard.decode.scoring import utilities
+from regard.decode.search import Ensemble, Hypothesis, SearchListener, of_like_length, search
 from regard.errors import DataError, SettingsError
-from regard.models.encoder_decoder import EncoderDecoder
-from regard.nn.positions import longest_sequence
-from regard.text.known import is_unspaced
-from regard.text.reading import Passage, read
+from regard.models.generator import EncoderDecoder
+from regard.nn.embeddings import longest_sequence
+from regard.text.reading import Passage, is_unspaced, read, whole
 from regard.text.sentences import Cut
-from regard.text.special import PAD, UNK
 from regard.text.tokenizers import Tokenizers
+from regard.text.vectors import Vectors
+from regard.text.vocabulary import PAD, UNK
 from regard.text.words import NO_BREAK, WordTokenizer, space_words
+
+# Sentences that are longer than a model can take: cut at the best boundary, never truncated.
+#
+# Clauses first, then words; only a single word that is too long by itself is cut inside.
+
+Length = Callable[[str], int]  # of a text, in pieces
+
+_CUTS = (
+    re.compile(r"(?<=[,;:—、，；])(?=\s)|(?<=[、，；])"),
+    re.compile(r"(?=\s)"),
+)
+
+
+def split(text: str, length: Length, longest: int) -> list[str]:
+    """The sentence in parts of at most ``longest`` pieces each, as few as their boundaries allow; one if it fits."""
+    return [part.strip() for part in _split(text, length, longest, 0) if part.strip()]
+
+
+def _split(text: str, length: Length, longest: int, level: int) -> list[str]:
+    if length(text) <= longest:
+        return [text]
+    if level == len(_CUTS):
+        return _halves(text, length, longest)
+    parts: list[str] = []
+    fits = 0  # pieces in the last part
+    for unit in _CUTS[level].split(text):
+        size = length(unit)
+        if size > longest:
+            parts += _split(unit, length, longest, level + 1)
+            fits = longest
+        elif parts and fits + size <= longest:
+            parts[-1] += unit
+            fits += size
+        else:
+            parts.append(unit)
+            fits = size
+    return parts
+
+
+def _halves(text: str, length: Length, longest: int) -> list[str]:
+    """Something without a single space in it."""
+    if length(text) <= longest or len(text) == 1:
+        return [text]
+    middle = len(text) // 2
+    return [*_halves(text[:middle], length, longest), *_halves(text[middle:], length, longest)]
+
 
 BUDGET = 8192  # source tokens times hypotheses in one batch
 CPU_BUDGET = 4096  # on a CPU, where what does not fit into its caches costs more than another step
@@ -46,11 +90,13 @@ class Part:
     """A sentence, or the part of a long one that went through the model at once, and what was written for it."""
 
     source: str  # as it was read
-    tokens: tuple[int, ...]  # without <end>
+    tokens: tuple[int, ...] = ()  # without <end>
     text: str = ""  # what they say
     sentence: int = 0  # of the text, from 0
     source_word: int = 0  # which word of the text is its first
     target_word: int = 0  # and of the output
+    number: int = 0  # of the text, which decides its chance
+    first: bool = True  # whether the output begins here
 
 
 @dataclass(frozen=True)
@@ -61,17 +107,6 @@ class Output:
     log_probability: float
     score: float  # what the rule, or the risk, compares outputs by
     parts: tuple[Part, ...] = ()  # of sentences that were left as they are there is none
-
-
-@dataclass(frozen=True)
-class _Stretch:
-    """What goes through the model at once."""
-
-    text: str
-    number: int  # of the text, which decides its chance
-    sentence: int
-    word: int  # of the text: its first one
-    first: bool  # whether the output begins here
 
 
 Copy = Callable[[Sequence[Part]], list[str]]  # the texts of parts, with source words in the place of <unk>
@@ -111,28 +146,30 @@ class TextSearch:
         """
         passages = [self.read(text) for text in texts]
         named = range(len(texts)) if numbers is None else numbers
-        stretches = [self._stretches(passage, number) for number, passage in zip(named, passages, strict=True)]
-        flat = [stretch for several in stretches for stretch in several]
+        parts = [self._parts(passage, number) for number, passage in zip(named, passages, strict=True)]
         training = self.model.training
-        self.model.eval()
+        if training:  # else one visits every module for nothing, which short texts feel
+            self.model.eval()
         budget = budget or (CPU_BUDGET if self.device.type == "cpu" else BUDGET)
         try:
-            found = self._search_all(flat, options, budget, listener=listener)
+            found = iter(self._search_all(list(chain(*parts)), options, budget, listener))
         finally:
-            self.model.train(training)
-        rest = iter(zip(flat, found, strict=True))
+            if training:
+                self.model.train()
         return [
-            _joined_ranks(passage, [next(rest) for _ in several], options)
-            for passage, several in zip(passages, stretches, strict=True)
+            _joined_ranks(passage, [next(found) for _ in several], options)
+            for passage, several in zip(passages, parts, strict=True)
         ]
 
     def read(self, text: str) -> Passage:
         """The text in sentences, with what the run has never seen."""
+        if isinstance(self.tokenizers.source, Vectors):
+            return whole(text)
         return read(text, self.tokenizers.known)
 
     def parts(self, text: str) -> list[str]:
         """What goes through the model of a text: its sentences, long ones in parts; none of an empty one."""
-        return [stretch.text for stretch in self._stretches(self.read(text), 0)]
+        return [part.source for part in self._parts(self.read(text), 0)]
 
     def check_whole(self, text: str) -> None:
         """Refuse, before any pass, a sentence that would go through the model in parts."""
@@ -141,39 +178,37 @@ class TextSearch:
                 f"text: goes through the model in {count} parts; only one pass is shown, so give one sentence"
             )
 
-    def _stretches(self, passage: Passage, number: int) -> list[_Stretch]:
-        encode, found = self.tokenizers.source.encode, list[_Stretch]()
+    def _parts(self, passage: Passage, number: int) -> list[Part]:
+        encode, found = self.tokenizers.source.encode, list[Part]()
         around = len(self.tokenizers.framed(()))  # <end> is read too
         longest = self.longest if self.most is None else min(self.longest, self.most - around)
         for sentence, ((start, _), reading) in enumerate(zip(passage.cut.spans, passage.readings, strict=True)):
             if reading.left:
                 continue
             word = word_at(passage.text, start)
-            for part in split(reading.text, lambda part: len(encode(part)), longest):
-                found.append(_Stretch(part, number, sentence, word, first=not found))
-                word += len(space_words(part))
+            vectors = isinstance(self.tokenizers.source, Vectors)  # a picture is read as a whole
+            pieces = [reading.text] if vectors else split(reading.text, lambda part: len(encode(part)), longest)
+            for text in pieces:
+                part = Part(text, sentence=sentence, source_word=word, number=number, first=not found)
+                found.append(part)
+                word += len(space_words(text))
         return found
 
     # From parts to outputs
 
     def _search_all(
-        self,
-        stretches: list[_Stretch],
-        options: Options,
-        budget: int,
-        *,
-        listener: SearchListener | None,
+        self, parts: list[Part], options: Options, budget: int, listener: SearchListener | None
     ) -> list[list[Output]]:
-        """One list for each stretch. Where a source has words to copy, and only there, <unk> may be written."""
-        results: list[list[Output]] = [[] for _ in stretches]
-        sources = [self.tokenizers.read(stretch.text) for stretch in stretches]
+        """One list for each part. Where a source has words to copy, and only there, <unk> may be written."""
+        results: list[list[Output]] = [[] for _ in parts]
+        sources = [self.tokenizers.read(part.source) for part in parts]
         copies = self.copies(options)
         gaps = [copies and UNK in source for source in sources]
         unknown = replace(options, rule=replace(options.rule, unknown=True)) if any(gaps) else options
         for gap, wanted in ((False, options), (True, unknown)):
-            rows = [row for row in range(len(stretches)) if gaps[row] == gap]
-            own = [stretches[row] for row in rows], [sources[row] for row in rows]
-            found = self._search_alike(*own, wanted, budget, listener=listener)
+            rows = [row for row in range(len(parts)) if gaps[row] == gap]
+            own = [parts[row] for row in rows], [sources[row] for row in rows]
+            found = self._search_alike(*own, wanted, budget, listener)
             for row, outputs in zip(rows, found, strict=True):
                 results[row] = outputs
         return self._copied(results) if any(gaps) else results
@@ -197,55 +232,42 @@ class TextSearch:
             lambda parts: [copied_in_order(self.tokenizers, part.source, part.tokens) for part in parts]
         )
         texts = iter(copy(parts) if parts else [])
-        return [
-            [_renamed(each, next(texts)) if UNK in each.parts[0].tokens else each for each in outputs]
-            for outputs in results
-        ]
+
+        def renamed(output: Output) -> Output:
+            if UNK not in output.parts[0].tokens:
+                return output
+            text = next(texts)
+            return replace(output, text=text, parts=(replace(output.parts[0], text=text),))
+
+        return [[renamed(each) for each in outputs] for outputs in results]
 
     def _search_alike(
         self,
-        stretches: list[_Stretch],
+        parts: list[Part],
         sources: list[list[int]],
         options: Options,
         budget: int,
-        *,
         listener: SearchListener | None,
     ) -> list[list[Output]]:
-        results: list[list[Output]] = [[] for _ in stretches]
-        left = list(range(len(stretches)))
+        """What the engine finds and, of the rest, what our own search does."""
+        results: list[list[Output]] = [[] for _ in parts]
+        left = list(range(len(parts)))
         if listener is None and left:
             check_cancelled()
-            left = self._let_engine_search(stretches, sources, options, budget, results)
+            limits = _Requirements(self.tokenizers, options, parts).limits(sources, self.most)
+            for row, outputs in enumerate(self.searcher.ask(sources, limits, options, budget)):
+                results[row] = [self._output(parts[row], each) for each in outputs or []]
+            left = [row for row in left if not results[row]]
         for places in of_like_length([len(sources[row]) for row in left], budget // options.rule.rows):
             group = [left[place] for place in places]
-            required = _Requirements(self.tokenizers, options, [stretches[row] for row in group])
-            chosen, named = [sources[row] for row in group], [stretches[row].number for row in group]
-            found = self._search(chosen, required, named, listener=listener)
+            required = _Requirements(self.tokenizers, options, [parts[row] for row in group])
+            found = self._search([sources[row] for row in group], required, listener)
             for row, hypotheses in zip(group, found, strict=True):
-                results[row] = [self._output(stretches[row].text, each) for each in hypotheses]
+                results[row] = [self._output(parts[row], each) for each in hypotheses]
         return results
 
-    def _let_engine_search(
-        self,
-        stretches: list[_Stretch],
-        sources: list[list[int]],
-        options: Options,
-        budget: int,
-        results: list[list[Output]],
-    ) -> list[int]:
-        """Fill in what the engine finds; returns the numbers of the texts that are left to our own search."""
-        limits = _Requirements(self.tokenizers, options, stretches).limits(sources, self.most)
-        for row, found in enumerate(self.searcher.ask(sources, limits, options, budget)):
-            results[row] = [self._output(stretches[row].text, each) for each in found or []]
-        return [row for row, found in enumerate(results) if not found]
-
     def _search(
-        self,
-        sources: list[list[int]],
-        required: _Requirements,
-        numbers: list[int],
-        *,
-        listener: SearchListener | None,
+        self, sources: list[list[int]], required: _Requirements, listener: SearchListener | None
     ) -> list[list[Hypothesis]]:
         """Search one batch; again, where a forbidden word was written in a way not thought of before."""
         source = pad_sequence([torch.tensor(row) for row in sources], batch_first=True, padding_value=PAD)
@@ -266,7 +288,7 @@ class TextSearch:
                 limits[rows],
                 rule=rule,
                 constraints=required.constraints(rows, sources, forbidden),
-                numbers=[numbers[row] for row in rows],
+                numbers=[required.parts[row].number for row in rows],
                 listener=listener,
             )
             for row, hypotheses in zip(rows, found, strict=True):
@@ -280,43 +302,39 @@ class TextSearch:
             f"forbidden = {required.options.forbidden}: the model finds ever new ways to write this; forbid other words"
         )
 
-    def _output(self, source: str, found: Hypothesis) -> Output:
+    def _output(self, part: Part, found: Hypothesis) -> Output:
         text = self.tokenizers.target.decode(found.tokens)
-        return Output(text, found.log_probability, found.score, (Part(source, tuple(found.tokens), text),))
+        written = replace(part, tokens=tuple(found.tokens), text=text)
+        return Output(text, found.log_probability, found.score, (written,))
 
 
-def _renamed(output: Output, text: str) -> Output:
-    return replace(output, text=text, parts=(replace(output.parts[0], text=text),))
-
-
-def _joined_ranks(passage: Passage, found: list[tuple[_Stretch, list[Output]]], options: Options) -> list[Output]:
+def _joined_ranks(passage: Passage, found: list[list[Output]], options: Options) -> list[Output]:
     """The outputs of a text from those of its parts: the best with the best, the second with the second."""
-    ranked = [(stretch, _by_risk(outputs) if options.risk else outputs) for stretch, outputs in found]
-    count = max((len(outputs) for _, outputs in ranked), default=1)
+    ranked = [_by_risk(outputs) if options.risk else outputs for outputs in found]
     return [
-        _joined(passage, [(stretch, outputs[min(rank, len(outputs) - 1)]) for stretch, outputs in ranked])
-        for rank in range(count)
+        _joined(passage, [outputs[min(rank, len(outputs) - 1)] for outputs in ranked])
+        for rank in range(max(map(len, ranked), default=1))
     ]
 
 
-def _joined(passage: Passage, found: list[tuple[_Stretch, Output]]) -> Output:
+def _joined(passage: Passage, found: list[Output]) -> Output:
     """One output of a text: its sentences where they were, with what is between them."""
     written: list[list[str]] = [[] for _ in passage.readings]
-    for stretch, output in found:
-        written[stretch.sentence].append(output.text)
+    for output in found:
+        written[output.parts[0].sentence].append(output.text)
     pairs = zip(written, passage.cut.sentences, passage.readings, strict=True)
     sentences = [sentence if reading.left else " ".join(filter(None, texts)) for texts, sentence, reading in pairs]
     whole = Cut(tuple(sentences), tuple(_gaps(passage.cut.between, sentences)))
     text, starts = whole.join(sentences), whole.spans
     parts: list[Part] = []
     words: dict[int, int] = {}  # of each sentence, its next word
-    for stretch, output in found:
-        word = words.get(stretch.sentence, word_at(text, starts[stretch.sentence][0]))
-        part = replace(output.parts[0], sentence=stretch.sentence, source_word=stretch.word, target_word=word)
-        parts.append(part)
-        words[stretch.sentence] = word + len(space_words(output.text))
-    score = sum(output.score for _, output in found) / max(1, len(found))
-    return Output(text, sum(output.log_probability for _, output in found), score, tuple(parts))
+    for output in found:
+        part = output.parts[0]
+        word = words.get(part.sentence, word_at(text, starts[part.sentence][0]))
+        parts.append(replace(part, target_word=word))
+        words[part.sentence] = word + len(space_words(output.text))
+    score = sum(output.score for output in found) / max(1, len(found))
+    return Output(text, sum(output.log_probability for output in found), score, tuple(parts))
 
 
 def _gaps(between: Sequence[str], sentences: Sequence[str]) -> Iterator[str]:
@@ -344,14 +362,15 @@ def _by_risk(samples: list[Output]) -> list[Output]:
 class _Requirements:
     """What is asked of the outputs of one batch, in tokens."""
 
-    def __init__(self, tokenizers: Tokenizers, options: Options, stretches: list[_Stretch]) -> None:
-        self.options = options
+    def __init__(self, tokenizers: Tokenizers, options: Options, parts: list[Part]) -> None:
+        self.options, self.parts = options, parts
         self._target = target = tokenizers.target
         self.prefix = required(target, "prefix", options.prefix) if options.prefix else []
         self.forbidden = [tuple(required(target, "forbidden", word)) for word in options.forbidden]
         self.begin = list(tokenizers.begin)
-        self.prefixes = [self.begin + (self.prefix if stretch.first else []) for stretch in stretches]
-        terms = [options.glossary.find(stretch.text) if options.glossary else [] for stretch in stretches]
+        self.prefixes = [self.begin + (self.prefix if part.first else []) for part in parts]
+        sources = [part.source for part in parts]
+        terms = terms_in(sources, options.glossary) if options.glossary else [[] for _ in sources]
         self.terms = [[required(target, "glossary", term) for term in each] for each in terms]
 
     def limits(self, sources: list[list[int]], most: int | None) -> list[int]:

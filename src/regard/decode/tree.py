@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
+from torch import Tensor
+
+from regard.decode.front import Choice, Front
 from regard.decode.rules import Rule
-from regard.decode.search import SearchStep
-from regard.text.special import END
+from regard.text.vocabulary import END
 
 Fate = Literal["kept", "finished", "pruned"]
 Reason = Literal[
@@ -67,37 +69,27 @@ class Trees:
         self.trees: dict[int, Tree] = {}  # by sentence of the search
         self._slots: dict[int, list[int]] = {}  # the node in each slot
 
-    def hear(self, step: SearchStep) -> None:
-        sentences, over = step.before.sentences.tolist(), step.over.tolist()
-        considered, ended, scores = step.choice.considered, step.choice.ended, step.scores
-        assert considered is not None
+    def hear(self, before: Front, choice: Choice, scores: Tensor | None, after: Front, over: Tensor) -> None:
+        weighed, ended, length = choice.considered, choice.ended, before.written.shape[2] + 1
+        assert weighed is not None
         assert ended is not None
         assert scores is not None
-        length = step.before.written.shape[2] + 1
-        columns = (
-            considered.tokens,
-            considered.totals,
-            self.rule.score(considered.totals, length),
-            considered.kept,
-            considered.ending,
-            self.rule.score(considered.ending, length),
-            ended,
-            scores,
-        )
-        for place, (sentence, *values) in enumerate(zip(sentences, *(each.tolist() for each in columns), strict=True)):
-            if not step.before.open[place]:
+        going_on = weighed.tokens, weighed.totals, self.rule.score(weighed.totals, length)
+        ending = weighed.ending, self.rule.score(weighed.ending, length), ended, scores
+        for place, sentence in enumerate(before.sentences.tolist()):
+            if not before.open[place]:
                 continue
-            tree, seen = self.trees.setdefault(sentence, Tree()), _Seen(*values)
-            parents = self._slots.get(sentence, [0] * self.rule.rows)
-            self._slots[sentence] = _continue(tree, parents, length, seen)
-            _end(tree, parents, length, seen)
+            tree, parents = self.trees.setdefault(sentence, Tree()), self._slots.get(sentence, [0] * self.rule.rows)
+            kept, own = weighed.kept[place].tolist(), zip(*(each[place].tolist() for each in going_on), strict=True)
+            self._slots[sentence] = _continue(tree, parents, length, kept, own)
+            _end(tree, parents, length, zip(*(each[place].tolist() for each in ending), strict=True))
             if over[place]:
-                self._close(tree, self._slots.pop(sentence), self._why(step, place))
+                self._close(tree, self._slots.pop(sentence), self._why(after, place))
 
-    def _why(self, step: SearchStep, row: int) -> Reason:
-        if int(step.after.count[row]) >= self.rule.rows:
+    def _why(self, after: Front, row: int) -> Reason:
+        if int(after.count[row]) >= self.rule.rows:
             return "full"
-        return "limit" if step.after.totals[row].isneginf().all() else "beaten"
+        return "limit" if after.totals[row].isneginf().all() else "beaten"
 
     def _close(self, tree: Tree, slots: Sequence[int], why: Reason) -> None:
         """The search of a sentence is over."""
@@ -110,45 +102,37 @@ class Trees:
             tree.nodes[number] = replace(tree.nodes[number], reason="output")
 
 
-@dataclass(frozen=True)
-class _Seen:
-    """One sentence's part of a step, as plain values."""
+def _continue(
+    tree: Tree, parents: Sequence[int], length: int, kept: list[int], weighed: Iterable[tuple[list[Any], ...]]
+) -> list[int]:
+    """Add what goes on or might have; returns the node in each slot, -1 where there is none.
 
-    tokens: list[list[int]]  # W of k
-    totals: list[list[float]]
-    scores: list[list[float]]
-    kept: list[int]
-    ending: list[float]  # W
-    ending_scores: list[float]  # without coverage
-    admitted: list[float]  # -inf: others were better
-    finished: list[float]  # scores; -inf: it did not count
-
-
-def _continue(tree: Tree, parents: Sequence[int], length: int, seen: _Seen) -> list[int]:
-    """Add what goes on or might have; returns the node in each slot, -1 where there is none."""
-    slots, each = [-1] * len(seen.kept), len(seen.tokens[0])
-    for place, parent in enumerate(parents):
-        for rank, total in enumerate(seen.totals[place]):
+    ``weighed`` are the tokens, totals and scores of each hypothesis; ``kept`` says which of all of them fill the slots.
+    """
+    slots, index = [-1] * len(kept), -1
+    for parent, columns in zip(parents, weighed, strict=True):
+        for token, total, score in zip(*columns, strict=True):
+            index += 1
             if total == -math.inf:
                 continue
-            index, number = place * each + rank, len(tree.nodes)
             fate: tuple[Fate, Reason] = ("pruned", "beam")
-            if index in seen.kept:
-                slots[seen.kept.index(index)], fate = number, ("kept", "")
-            token, score = seen.tokens[place][rank], seen.scores[place][rank]
-            tree.nodes.append(Node(number, parent, length, token, total, score, *fate))
+            if index in kept:
+                slots[kept.index(index)], fate = len(tree.nodes), ("kept", "")
+            tree.nodes.append(Node(len(tree.nodes), parent, length, token, total, score, *fate))
     return slots
 
 
-def _end(tree: Tree, parents: Sequence[int], length: int, seen: _Seen) -> None:
-    """Add the ends, whether they count or not."""
-    for place, (parent, total) in enumerate(zip(parents, seen.ending, strict=True)):
+def _end(tree: Tree, parents: Sequence[int], length: int, ending: Iterable[tuple[float, ...]]) -> None:
+    """Add the ends, whether they count or not.
+
+    ``ending`` has for each hypothesis its total and score with ``<end>``, without coverage; -inf if others were better;
+    and the score it finished with, -inf if it did not count.
+    """
+    for parent, (total, score, admitted, finished) in zip(parents, ending, strict=True):
         if total == -math.inf:
             continue
-        fate: tuple[Fate, Reason] = ("pruned", "beam")
-        score = seen.ending_scores[place]
-        if seen.finished[place] > -math.inf:
-            fate, score = ("finished", "worse"), seen.finished[place]
-        elif seen.admitted[place] > -math.inf:
-            fate = ("pruned", "repeated")
-        tree.nodes.append(Node(len(tree.nodes), parent, length, END, total, score, *fate))
+        fate: tuple[Fate, Reason] = ("pruned", "repeated" if admitted > -math.inf else "beam")
+        own = score
+        if finished > -math.inf:
+            fate, own = ("finished", "worse"), finished
+        tree.nodes.append(Node(len(tree.nodes), parent, length, END, total, own, *fate))

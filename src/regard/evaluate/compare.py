@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import platform
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
@@ -23,24 +24,24 @@ from regard.data.readers import Corpus
 from regard.decode.options import Options, how
 from regard.decode.rules import Beam
 from regard.device import pick_device
-from regard.errors import ModelError, SettingsError
-from regard.evaluate.compare_labels import LabelledSet, baseline_rows, labelled_material, qualities
+from regard.errors import ModelError, ResourceError, SettingsError
 from regard.evaluate.comparison import Comparison, Conditions, Cost, Row
 from regard.evaluate.evaluate import Texts, check_measures
 from regard.fable.sentence import Language
 from regard.files import new_file
-from regard.metrics.by_length import EDGES, by_length
-from regard.metrics.differing import most_differing
+from regard.metrics.baselines import baselines
+from regard.metrics.groups import EDGES, by_length, most_differing
 from regard.metrics.paired import paired
 from regard.metrics.translation import Quality
 from regard.metrics.translation import measure as measured
 from regard.runs.folder import Run, best_checkpoint
 from regard.runs.log import read_log
-from regard.settings import RecurrentModel, TaskName
+from regard.settings import RecurrentModel, Settings, TaskName
 from regard.settings.call import DecodeSettings, MeasureSettings
-from regard.tasks.corpus import Fable, materials
-from regard.tasks.kinds import task_of
-from regard.tasks.load import evaluate, labels_of, load
+from regard.tasks.corpus import Fable, Files, materials
+from regard.tasks.load import evaluate, labels_of, load, task_of
+from regard.tasks.predictor import Result, Rows
+from regard.tasks.task import Task
 from regard.tasks.translator import Translator
 from regard.text.sentences import one_line
 
@@ -334,7 +335,7 @@ def _order(turn: int, count: int) -> list[int]:
 
 def cost(run: Run, model: nn.Module, milliseconds: float, alone: float) -> Cost:
     """What a run took to train, by its log, and what it takes now."""
-    steps = [event for event in read_log(run.log) if event["event"] == "step"] if run.log.is_file() else []
+    steps = [event for event in read_log(run.log) if event["event"] == "step"]
     seconds = float(steps[-1]["seconds"]) if steps else None
     return Cost(
         parameters=sum(parameter.numel() for parameter in model.parameters()),
@@ -350,3 +351,75 @@ def origin(run: Run) -> str:
     model, tokenizer = run.settings.model, run.settings.text.tokenizer
     kind = model.cell if isinstance(model, RecurrentModel) else model.kind
     return f"{run.place}, {best_checkpoint(run).name}, {kind} of width {model.width}, {tokenizer} tokenizer"
+
+
+# Runs of the other tasks side by side: taggers, classifiers and language models on one corpus.
+
+TIMED = 256  # texts that every run labels, in turns, while the clock runs
+
+
+@dataclass(frozen=True)
+class LabelledSet:
+    """What is labelled, with the right answers, and where it comes from."""
+
+    name: str
+    task: type[Task]
+    whole: Rows
+    limit: int | None  # of the rows, the first of which are used
+    held_out: bool  # False: by this text checkpoints were chosen
+
+    def rows(self, names: Sequence[str]) -> Iterator[tuple[int, tuple[str, ...]]]:
+        return islice(self.whole.rows(names), self.limit)
+
+    def fingerprint(self) -> tuple[str, int]:
+        """Of all rows, and how many there are."""
+        digest, count = hashlib.sha256(), 0
+        for _, row in self.rows(self.task.columns):
+            digest.update("\t".join(row).encode("utf-8", "surrogatepass") + b"\n")
+            count += 1
+        return digest.hexdigest(), count
+
+    def sample(self) -> list[str]:
+        """The first texts, for the clock."""
+        return [row[0] for _, row in islice(self.rows(self.task.columns), TIMED)]
+
+
+def labelled_material(
+    runs: Sequence[Run], task: type[Task], source: str, target: str, limit: int | None = None
+) -> LabelledSet:
+    """The files that are given (one that holds all columns, or two), else the validation text that all runs share."""
+    given = tuple(name for name in (source, target) if name)
+    if given:
+        return LabelledSet(" and ".join(given), task, Files(Corpus(given)), limit, held_out=True)
+    settings = [run.settings for run in runs]
+    sides = ("corpus", "source", "target")
+    named = {tuple(getattr(one.data, f"{part}{side}") for part in ("", "valid_") for side in sides) for one in settings}
+    if len(named) > 1:
+        raise SettingsError("--source: missing, and the runs share no validation text; name a file with the answers")
+    name = "the validation text, by which each run chose its best checkpoint"
+    return LabelledSet(name, task, materials(settings[0])[1], limit, held_out=False)
+
+
+def qualities(result: Result) -> tuple[Quality, ...]:
+    """What the task is measured by, the first number deciding."""
+    return tuple(Quality(name, score, "") for name, score in result.numbers())
+
+
+def baseline_rows(settings: Settings, material: LabelledSet, tell: Tell) -> list[Row]:
+    """What counting words reaches after the same training text; nothing where scikit-learn is not installed."""
+    names = material.task.columns
+    train = ((row[0], row[1]) for _, row in materials(settings)[0].rows(names))
+    held_out = ((row[0], row[1]) for _, row in material.rows(names))
+    try:
+        known = baselines(train, held_out)
+    except ResourceError as problem:
+        tell(f"baselines left out: {problem}")
+        return []
+    return [
+        Row(
+            name,
+            (Quality("accuracy", 100 * found.accuracy, ""), Quality("macro F1", 100 * found.macro_f1, "")),
+            origin="scikit-learn",
+        )
+        for name, found in known.items()
+    ]

@@ -8,8 +8,7 @@ from typing import Any
 
 from regard.evaluate.saving import plain, save
 from regard.metrics import numbers
-from regard.metrics.by_length import Bucket
-from regard.metrics.differing import Differing
+from regard.metrics.groups import Bucket, Differing
 from regard.metrics.paired import Verdict
 from regard.metrics.translation import Quality
 

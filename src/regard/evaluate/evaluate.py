@@ -14,8 +14,10 @@ from regard.data.lines import read_lines
 from regard.data.readers import read_parallel
 from regard.decode import scoring
 from regard.decode.options import Options
+from regard.decode.texts import Output, Part
 from regard.errors import DataError, RegardError, SettingsError
 from regard.explain.alignment import align_texts
+from regard.explain.doubt import Doubt, doubts
 from regard.metrics.alignment import (
     AlignmentQuality,
     Gold,
@@ -26,24 +28,26 @@ from regard.metrics.alignment import (
     read_gold,
     symmetrise,
 )
-from regard.metrics.by_length import EDGES as LENGTHS
-from regard.metrics.by_length import Bucket, bucket_names, by_length
-from regard.metrics.by_rarity import by_rarity
-from regard.metrics.habits import Habits, habits
+from regard.metrics.groups import EDGES as LENGTHS
+from regard.metrics.groups import Bucket, Habits, bucket_names, by_length, by_rarity, habits
 from regard.metrics.translation import Quality, measure, metrics_named
 from regard.runs.folder import Run
 from regard.settings.call import MeasureSettings
 from regard.tasks.corpus import materials
 from regard.tasks.translator import Translator
 from regard.text.sentences import one_line
-from regard.text.special import END
 from regard.text.tokenizers import Tokenizers
+from regard.text.vectors import Vectors, inlined
+from regard.text.vocabulary import END
 from regard.text.words import WordTokenizer, split_words
 
 CHUNK = 1024  # lines translated or scored together: enough to sort them by length
 LONGEST = 10_000  # pieces of a line to score; more is no sentence, and would not fit into memory
 
 Progress = Callable[[int, int | None], None]
+# How often words were seen in training (None where that is not known), where it is known from, and what cuts a text
+# into words as they were counted.
+Counts = tuple[Mapping[str, int] | None, str, Callable[[str], Sequence[str]]]
 
 
 @dataclass(frozen=True)
@@ -55,20 +59,12 @@ class Texts:
     hypotheses: list[str] | None = None
     name: str = ""  # where it comes from
     held_out: bool = True  # False: by this text checkpoints were chosen
+    vectors: bool = False  # whether the sources are these, which have no words to count
 
     def fingerprint(self) -> tuple[str, int]:
         """Of all sources and references, and how many there are."""
         lines = "\n".join([*self.sources, *self.references])
         return hashlib.sha256(lines.encode("utf-8", "surrogatepass")).hexdigest(), len(self.sources)
-
-
-@dataclass(frozen=True)
-class Counts:
-    """How often words were seen in training, and where that is known from; None where it is not."""
-
-    words: Mapping[str, int] | None
-    origin: str
-    cut: Callable[[str], Sequence[str]] = split_words  # a text into words as they were counted
 
 
 @dataclass(frozen=True)
@@ -93,14 +89,16 @@ def check_measures(how: MeasureSettings) -> None:
         raise SettingsError(f"resamples = {how.resamples}: cannot be negative; 0 means no interval")
 
 
-def read_texts(source: Path, target: Path, hypotheses: Path | None = None) -> Texts:
-    """Parallel files, plain or packed; all must have as many lines as each other, and at least one."""
+def read_texts(source: Path, target: Path, hypotheses: Path | None = None, *, vectors: bool = False) -> Texts:
+    """Parallel files, plain or packed; all must have as many lines as each other, and at least one. A source of
+    ``vectors`` may be a file that is named, beside the file of sources."""
     paths = [str(path) for path in (source, target, hypotheses) if path is not None]
     rows = [row for _, row in read_parallel(paths)]
     if not rows:
         raise DataError(f"{source}: is empty; give at least one sentence")
     sources, references, *outputs = (list(side) for side in zip(*rows, strict=True))
-    return Texts(sources, references, outputs[0] if outputs else None)
+    sources = [inlined(text, source.parent) for text in sources] if vectors else sources
+    return Texts(sources, references, outputs[0] if outputs else None, vectors=vectors)
 
 
 def translate(
@@ -124,10 +122,11 @@ def evaluate(
 ) -> Evaluation:
     """Corpus scores with intervals; the first metric also by length and by rarity; habits."""
     rows = texts.sources, hypotheses, texts.references
-    qualities, lengths = measure(*rows[1:], how), by_length(*rows, how)
-    rarities = [] if counts.words is None else by_rarity(*rows, counts.words, how, words=counts.cut)
+    qualities, lengths = measure(*rows[1:], how), [] if texts.vectors else by_length(*rows, how)
+    known, origin, cut = counts
+    rarities = [] if known is None else by_rarity(*rows, known, how, words=cut)
     tokenised = sum(text.endswith(" .") for text in hypotheses)
-    return Evaluation(len(hypotheses), qualities, lengths, rarities, counts.origin, habits(*rows), tokenised, alignment)
+    return Evaluation(len(hypotheses), qualities, lengths, rarities, origin, habits(*rows), tokenised, alignment)
 
 
 def training_counts(run: Run, sources: Iterable[str]) -> Counts:
@@ -138,14 +137,16 @@ def training_counts(run: Run, sources: Iterable[str]) -> Counts:
     more, if it is still where the settings say; a hub's is not fetched again.
     """
     tokenizer = Tokenizers.load(run.tokenizer)
+    if isinstance(tokenizer.source, Vectors):
+        return None, "the source is no text", split_words
     if isinstance(tokenizer.source, WordTokenizer) and not tokenizer.joint:
         vocabulary = tokenizer.source.vocabulary
         counted = dict(zip(vocabulary.tokens, vocabulary.counts, strict=True))
-        return Counts(counted, "the run's source vocabulary", tokenizer.source.pieces)
+        return counted, "the run's source vocabulary", tokenizer.source.pieces
     data = run.settings.data
     name = data.source or data.corpus
     if name.startswith("hf://"):
-        return Counts(None, f"{name} is not read again for counts")
+        return None, f"{name} is not read again for counts", split_words
     wanted = {word for source in sources for word in split_words(source)}
     words = dict.fromkeys(wanted, 0)
     try:
@@ -153,8 +154,8 @@ def training_counts(run: Run, sources: Iterable[str]) -> Counts:
         for word, times in Counter(w for _, row in rows for w in split_words(row[0]) if w in wanted).items():
             words[word] = times
     except RegardError as problem:
-        return Counts(None, f"the training text is not there: {problem}")
-    return Counts(words, f"the training text, {name}")
+        return None, f"the training text is not there: {problem}", split_words
+    return words, f"the training text, {name}", split_words
 
 
 def aligned(translator: Translator, sources: Sequence[str], targets: Sequence[str]) -> list[Links]:
@@ -190,20 +191,11 @@ def read_alignments(path: Path, texts: Texts) -> list[Gold]:
     return golds
 
 
-@dataclass(frozen=True)
-class Scored:
-    """A target's pieces, ``<end>`` last, with the log-probability of each."""
+def score(translator: Translator, pairs: Iterable[Sequence[str]]) -> Iterator[list[tuple[str, float]]]:
+    """How probable the model finds each target, in order: its pieces, ``<end>`` last, with the log-probability of each.
 
-    pieces: list[str]
-    log_probabilities: list[float]
-
-    @property
-    def total(self) -> float:
-        return sum(self.log_probabilities)
-
-
-def score(translator: Translator, pairs: Iterable[Sequence[str]]) -> Iterator[Scored]:
-    """How probable the model finds each target, in order; no more than a chunk of lines is held in memory."""
+    No more than a chunk of lines is held in memory.
+    """
     stream = iter(pairs)
     before = 0
     while chunk := list(islice(stream, CHUNK)):
@@ -219,5 +211,43 @@ def score(translator: Translator, pairs: Iterable[Sequence[str]]) -> Iterator[Sc
         ):
             given = len(translator.tokenizers.begin)
             chosen = [translator.tokenizers.target.token(piece) for piece in (*target[given:], END)]
-            yield Scored(chosen, found[given:])
+            yield list(zip(chosen, found[given:], strict=True))
         before += len(chunk)
+
+
+# A corpus, sorted by how far its translations are to be doubted.
+
+DOUBTED_CHUNK = 512  # texts at a time
+Doubted = tuple[int, str, str, Doubt]  # line, source, target
+
+
+def doubted(
+    translator: Translator, rows: Iterable[tuple[str, str | None]], tell: Callable[[int], object] = lambda _: None
+) -> list[Doubted]:
+    """Pairs of texts, most doubtful first; what has no target is translated. Empty ones are left out; where doubt has
+    no value, the mean log-probability decides."""
+    found, waiting, done = list[Doubted](), iter(rows), 0
+    while chunk := list(islice(waiting, DOUBTED_CHUNK)):
+        outputs = _outputs(translator, chunk)
+        numbered = zip(range(done + 1, done + 1 + len(chunk)), chunk, outputs, strict=True)
+        some = [(number, source, output) for number, (source, _), output in numbered if output.parts]
+        measured = doubts(translator, [output for _, _, output in some], translator.calibration)
+        found += [
+            (number, source, output.text, doubt)
+            for (number, source, output), (doubt, _) in zip(some, measured, strict=True)
+        ]
+        done += len(chunk)
+        tell(done)
+    return sorted(found, key=lambda each: (-(each[3].value or 0.0), each[3].signals["probability"]))
+
+
+def _outputs(translator: Translator, rows: list[tuple[str, str | None]]) -> list[Output]:
+    missing = [source for source, target in rows if target is None]
+    written = iter([ranked[0] for ranked in translator.search(missing, Options())] if missing else ())
+    return [next(written) if target is None else _given(translator, source, target) for source, target in rows]
+
+
+def _given(translator: Translator, source: str, target: str) -> Output:
+    """A translation from elsewhere, as if it had been written."""
+    part = Part(source, tuple(translator.tokenizers.written(target)), target)
+    return Output(target, 0.0, 0.0, (part,) if source.strip() and target.strip() else ())

@@ -25,14 +25,14 @@ from regard.evaluate.compare import (
     check_numbers,
     conditions,
     fitting_edges,
+    labelled_material,
+    qualities,
     test_material,
 )
-from regard.evaluate.compare_labels import labelled_material, qualities
 from regard.evaluate.comparison import Conditions
 from regard.evaluate.evaluate import Texts, check_measures
 from regard.evaluate.run_report import (
     CorpusCard,
-    CurvePoint,
     Learning,
     Recipe,
     RunReport,
@@ -41,12 +41,11 @@ from regard.evaluate.run_report import (
 from regard.evaluate.sentences import beam_tree, examples, looks, reading
 from regard.runs.folder import SETTINGS, Run, best_checkpoint, digest, manifest
 from regard.runs.listing import summarise
-from regard.runs.log import Validation, read_log
+from regard.runs.log import Moment, Validation, read_log
 from regard.settings.call import DecodeSettings, MeasureSettings
 from regard.settings.loading import overrides_of
-from regard.tasks.kinds import task_of
 from regard.tasks.load import evaluate as evaluate_labels
-from regard.tasks.load import load
+from regard.tasks.load import load, task_of
 from regard.tasks.translator import Translation, Translator
 from regard.text.sentences import one_line
 from regard.text.tokenizers import Tokenizers
@@ -158,21 +157,20 @@ def _plain_report(run: Run, test: Conditions, given: Sequence[str]) -> RunReport
 
 def learning(run: Run) -> Learning:
     """The curves, thinned to what can be seen."""
-    events = read_log(run.log) if run.log.is_file() else []
+    events = read_log(run.log)
     steps = [event for event in events if event["event"] == "step"]
     checks = [event for event in events if event["event"] == "validation"]
     return Learning(
         tuple(_moment(group) for group in _groups(steps)),
-        tuple(_validated(each) for each in checks),
+        tuple(Validation(**_known(Validation, each)) for each in checks),
         float(steps[-1]["seconds"]) if steps else None,
         int(steps[-1]["tokens"]) if steps else None,
     )
 
 
-def _validated(event: dict[str, Any]) -> Validation:
-    """Without samples."""
-    kept: dict[str, Any] = {each.name: event.get(each.name) for each in fields(Validation) if each.name != "samples"}
-    return Validation(**kept)
+def _known(kind: type, event: dict[str, Any]) -> dict[str, Any]:
+    """What a record has of an event, but for samples."""
+    return {each.name: event[each.name] for each in fields(kind) if each.name in event and each.name != "samples"}
 
 
 def _groups(steps: Sequence[dict[str, Any]]) -> list[Sequence[dict[str, Any]]]:
@@ -182,9 +180,9 @@ def _groups(steps: Sequence[dict[str, Any]]) -> list[Sequence[dict[str, Any]]]:
     return [steps[begin:end] for begin, end in pairwise(edges)]
 
 
-def _moment(group: Sequence[dict[str, Any]]) -> CurvePoint:
-    means = (sum(event[name] for event in group) / len(group) for name in ("loss", "norm", "rate"))
-    return CurvePoint(group[-1]["step"], *means)
+def _moment(group: Sequence[dict[str, Any]]) -> Moment:
+    means = {name: sum(event[name] for event in group) / len(group) for name in ("loss", "norm", "rate")}
+    return Moment(**_known(Moment, group[-1]) | means)
 
 
 def corpus_card(run: Run) -> CorpusCard:

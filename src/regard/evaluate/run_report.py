@@ -9,35 +9,24 @@ from typing import TYPE_CHECKING, Any, Literal
 from regard.evaluate.comparison import Conditions
 from regard.evaluate.saving import plain, save
 from regard.explain.heatmap import HeatMap
-from regard.metrics.by_length import Bucket
-from regard.metrics.habits import Habits
+from regard.metrics.groups import Bucket, Habits
 from regard.metrics.labels import Confusion
 from regard.metrics.translation import Quality
 from regard.runs.listing import Summary
-from regard.runs.log import Validation
+from regard.runs.log import Moment, Validation
 
 if TYPE_CHECKING:
     from regard.explain.beam import Searched
-    from regard.explain.looked import WordLink
+    from regard.explain.look import WordLink
 
 Chosen = Literal["pinned", "random", "worst"]
-
-
-@dataclass(frozen=True)
-class CurvePoint:
-    """A place of the training curve."""
-
-    step: int
-    loss: float
-    norm: float
-    rate: float
 
 
 @dataclass(frozen=True)
 class Learning:
     """How the training went, by the run's own log."""
 
-    moments: tuple[CurvePoint, ...] = ()
+    moments: tuple[Moment, ...] = ()  # loss, norm and rate are means over the steps since the one before
     validations: tuple[Validation, ...] = ()  # without samples
     seconds: float | None = None
     tokens: int | None = None

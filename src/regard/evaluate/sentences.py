@@ -12,14 +12,12 @@ from regard.decode.options import Options
 from regard.decode.rules import Beam
 from regard.evaluate.run_report import Chosen, Look, ReportExample
 from regard.explain.alignment import Attended, links_of_masking
-from regard.explain.attribution import gradient, masking_between
+from regard.explain.attribution import word_map
 from regard.explain.beam import Searched, search_tree
 from regard.explain.heatmap import HeatMap, reaching
-from regard.explain.looked import WordLink
-from regard.explain.replay import Spelling
-from regard.explain.trace import Trace
-from regard.explain.words import fold
-from regard.metrics.sentences import sentence_scores
+from regard.explain.look import WordLink
+from regard.explain.trace import Trace, fold
+from regard.metrics.translation import sentence_scores
 from regard.tasks.translator import Translation, Translator, attends
 from regard.text.words import space_words
 
@@ -133,7 +131,7 @@ def looks(translator: Translator, candidates: Sequence[Translation]) -> tuple[Lo
 
 def _look(translator: Translator, one: Translation, *, heads: bool) -> Look:
     trace = one.trace()
-    effect = masking_between(translator.model, trace.source, trace.target)
+    effect = word_map(translator.model, trace.source, trace.target, special=True)
     title = "effect of masking each source word on the log-probability"
     masked = _effect(title, effect.rows, effect.columns, effect.weights, "nats")
     if not trace.has("decoder", "cross"):
@@ -150,10 +148,8 @@ def _look(translator: Translator, one: Translation, *, heads: bool) -> Look:
 
 def _gradient(translator: Translator, trace: Trace) -> HeatMap:
     """Gradient × input, which needs no attention."""
-    spelling = Spelling(translator.tokenizers.source, translator.tokenizers.target)
-    found = gradient(translator.model, trace.source.ids, trace.target.ids, spelling=spelling)
-    columns = trace.source.words if len(found.columns) == len(trace.source.words) else found.columns
-    return _effect("gradient × input", found.rows, columns, found.weights, "log-odds")
+    found = word_map(translator.model, trace.source, trace.target, "gradient", of="log-odds", special=True)
+    return _effect("gradient × input", found.rows, found.columns, found.weights, "log-odds")
 
 
 def _effect(title: str, rows: tuple[str, ...], columns: tuple[str, ...], weights: Tensor, unit: str) -> HeatMap:

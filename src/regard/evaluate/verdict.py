@@ -13,8 +13,7 @@ from typing import Literal
 from regard.evaluate.comparison import Conditions
 from regard.evaluate.run_report import Learning, RunReport
 from regard.metrics import numbers
-from regard.metrics.by_length import FEWEST, Bucket
-from regard.metrics.habits import Habits
+from regard.metrics.groups import FEWEST, Bucket, Habits
 from regard.metrics.labels import Confusion
 from regard.metrics.translation import Quality
 from regard.runs.listing import Summary

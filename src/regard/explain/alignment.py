@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
-from itertools import product
+from itertools import islice, product
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -20,18 +21,21 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from regard.data.encoding import PairEncoder
 from regard.decode.cancel import check_cancelled
-from regard.errors import DataError, ModelError
-from regard.explain.attribution import masking_between
+from regard.errors import DataError, ModelError, RegardError
+from regard.explain.passes import SOURCE, Subject, masking
 from regard.explain.replay import Keeper, resting
-from regard.explain.side import OUTSIDE, Side, spell
-from regard.explain.trace import Trace, layer_names
-from regard.explain.words import fold
+from regard.explain.trace import OUTSIDE, Rows, Side, Trace, fold, layer_names, members, spell
+from regard.fable.corpus import generate
 from regard.files import new_file
 from regard.metrics.alignment import Gold, Links, alignment_quality
-from regard.models.encoder_decoder import EncoderDecoder
-from regard.text.special import END, PAD
+from regard.models.generator import EncoderDecoder
+from regard.runs.folder import Run
+from regard.settings import DataSettings
+from regard.tasks.corpus import materials
 from regard.text.tokenizers import Tokenizers
+from regard.text.vocabulary import END, PAD
 
 Rule = Literal["word", "piece", "threshold"]
 Head = tuple[int, int]  # layer, head
@@ -211,7 +215,7 @@ def _replay(model: EncoderDecoder, pairs: Sequence[tuple[Side, Side]]) -> Tensor
     """Weights of a padded batch, (B, L, H, T, S)."""
     check_cancelled()
     device = next(model.parameters()).device
-    sources = _padded([source.ids for source, _ in pairs]).to(device)
+    sources = _padded([source.rows for source, _ in pairs]).to(device)
     targets = _padded([(model.first, *target.ids[:-1]) for _, target in pairs]).to(device)
     watch = Keeper("weights")
     with torch.no_grad(), resting(model):
@@ -222,7 +226,7 @@ def _replay(model: EncoderDecoder, pairs: Sequence[tuple[Side, Side]]) -> Tensor
     return torch.stack([watch[name] for name in names], 1)
 
 
-def _padded(rows: Sequence[Sequence[int]]) -> Tensor:
+def _padded(rows: Sequence[Rows]) -> Tensor:
     return pad_sequence([torch.tensor(row) for row in rows], batch_first=True, padding_value=PAD)
 
 
@@ -283,8 +287,9 @@ def links_of_masking(model: EncoderDecoder, source: Side, target: Side) -> Links
     """Each target word with the source word that it misses most; this needs no attention."""
     if not (source.words and target.words):
         return frozenset()
-    effect = masking_between(model, source, target).weights[: len(target.words)]  # <end> is last
-    return frozenset((s, t) for t, s in enumerate(effect.argmax(1).tolist()))
+    effect = masking(Subject(model, source.rows, target.ids), SOURCE, members(source, special=False)[0])
+    words = [effect[group].sum(0).argmax() for group in members(target, special=False)[0]]
+    return frozenset((int(s), t) for t, s in enumerate(words))
 
 
 def _joined(best: Aligner, every: Sequence[Head], rated: Callable[[Iterable[Aligner]], Aligner]) -> Aligner:
@@ -300,3 +305,56 @@ def _joined(best: Aligner, every: Sequence[Head], rated: Callable[[Iterable[Alig
 def _rate(aligner: Aligner) -> float:
     assert aligner.error_rate is not None
     return aligner.error_rate
+
+
+# Which attention of a run shows the alignment: chosen once, on validation sentences, and saved.
+
+WITH_GOLD = 200  # sentences to choose on
+WITHOUT_GOLD = 40  # masking every word of each takes longer
+WORDS = 25  # of the longest of them
+GUIDED = 0.4  # weight of a link in a head that was taught to align: what has no partner looks at `<end>`
+
+
+def aligner_of(run: Run, model: EncoderDecoder, tokenizers: Tokenizers) -> Aligner:
+    """What the run remembers; else what is best on its validation text, remembered from now on.
+
+    The built-in corpus knows its links. For other text, see `choose_without_gold`. Where the validation text is no
+    longer there, the mean of all heads is read, and nothing is remembered.
+    """
+    if (known := Aligner.load(run.folder) or Aligner.load(run.cache)) is not None:
+        return known
+    if (head := run.settings.guided_head) is not None:  # it has learned where to look: see `TranslateTask`
+        named = f"training, {Path(run.settings.train.alignment.links).name} links"
+        if run.settings.model.kind == "recurrent":
+            return Aligner((head,), rule="piece", chosen_on=named)
+        return Aligner((head,), late=True, rule="threshold", threshold=GUIDED, chosen_on=named)
+    data = run.settings.data
+    try:
+        chosen = _with_gold(data, model, tokenizers) if data.is_built_in else _without_gold(run, model, tokenizers)
+    except DataError:
+        return Aligner()
+    with suppress(OSError):  # a run that cannot be written to can still be looked into
+        chosen.save(run.cache)
+    return chosen
+
+
+def _with_gold(data: DataSettings, model: EncoderDecoder, tokenizers: Tokenizers) -> Aligner:
+    language = data.corpus.partition(":")[2]
+    sentences = list(
+        generate(language, count=WITH_GOLD, split="valid", maximum_words=data.words)  # type: ignore[arg-type]
+    )
+    pairs = attend(model, [sides(tokenizers, each.source, each.target) for each in sentences])
+    links = [frozenset(each.alignment) for each in sentences]
+    return choose(pairs, [Gold(each, each) for each in links], "valid")
+
+
+def _without_gold(run: Run, model: EncoderDecoder, tokenizers: Tokenizers) -> Aligner:
+    try:
+        rows = (row for _, row in materials(run.settings)[1].rows(PairEncoder.names))
+        short = (row for row in rows if 0 < len(row[0].split()) <= WORDS and row[1].strip())
+        chosen = list(islice(short, WITHOUT_GOLD))
+    except RegardError as problem:
+        raise DataError(f"validation text: is not there any more ({problem})") from None
+    return choose_without_gold(
+        model, [sides(tokenizers, row[0], row[1]) for row in chosen], f"{len(chosen)} validation sentences"
+    )

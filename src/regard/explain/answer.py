@@ -72,9 +72,10 @@ class Answer:
         """As the service sends it."""
         return _adapter(type(self)).dump_json(self)
 
-    def plain(self, *, without: type[Answer]) -> dict[str, Any]:
+    def plain(self, *, without: type[Answer] | None = None) -> dict[str, Any]:
         """The same as Python values, but for the fields of another answer that this one is made of."""
-        found: dict[str, Any] = _adapter(type(self)).dump_python(self, exclude={each.name for each in fields(without)})
+        apart = set() if without is None else {each.name for each in fields(without)}
+        found: dict[str, Any] = _adapter(type(self)).dump_python(self, exclude=apart)
         return found
 
 

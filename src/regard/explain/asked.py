@@ -1,4 +1,4 @@
-"""What if, asked of labellers and of language models: how each reads a text, and what its output is.
+"""How a run of each task reads a text, writes its output, and is seen writing it.
 
 A labeller's output is its labels. A language model's is how it goes on: the text is what it read before, so that a word
 replaced or masked there changes what is written after it.
@@ -7,7 +7,6 @@ replaced or masked there changes what is written after it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import torch
 
@@ -15,106 +14,130 @@ from regard.decode.constraints import Prefix, required
 from regard.decode.rules import Beam
 from regard.decode.search import search
 from regard.errors import DataError
-from regard.explain.edits import Scene
-from regard.explain.replay import Spelling, forward, reads_backwards, replay, resting
-from regard.explain.side import Side, spell
-from regard.explain.trace import Trace
-from regard.explain.whatif import Detail, ObservedModel, Places
-from regard.models.labeller import Labeller
-from regard.models.language_model import LanguageModel
+from regard.explain.replay import Detail, Spelling, forward, replay, resting
+from regard.explain.trace import Rows, Side, Trace, spell
+from regard.models.generator import EncoderDecoder
 from regard.nn.observe import UNOBSERVED, Observer
-from regard.tasks.labels import Reader
-from regard.tasks.language import room
-from regard.text.special import END
-from regard.text.tokenizer import Tokenizer
+from regard.tasks.language import Writer, room
+from regard.tasks.load import Trained
+from regard.text.vocabulary import END
 
+Places = tuple[int, ...] | None  # of the pieces that count; none, where all do
 WRITTEN = 20  # pieces that a language model goes on for, at the most
 
 
-@dataclass(frozen=True)
-class LabellerSubject:
-    """A tagger or, pooled, a classifier."""
-
-    model: Labeller
-    reader: Reader
-    labels: tuple[str, ...]
-
-    @property
-    def tags(self) -> bool:
-        return self.model.pool is None
-
-    def read(self, text: str) -> Side:
-        rows = self.reader.words(text.split())[0] if self.tags else self.reader.text(text)
-        return spell(rows, self.reader.tokenizer, text)
-
-    def scene(self, read: Side) -> Scene:
-        return Scene(read, reads_backwards(self.model))
-
-    def write(self, read: Side, observer: Observer = UNOBSERVED, *, prefix: str = "") -> list[int]:  # noqa: ARG002
-        with torch.no_grad(), resting(self.model):
-            return forward(self.model, read.rows, None, observer).argmax(-1).tolist()
-
-    def kept(self, read: Side, before: Trace, written: Sequence[int]) -> list[int]:
-        """Word by word: the first piece of each has its label, and what the others would have does not count."""
-        if not self.tags:
-            return list(written)
-        if len(read.words) != len(before.source.words):
-            raise DataError(
-                f"replace-word = {len(before.source.words)} words become {len(read.words)}: tags stand word by word; "
-                "one word for one word would be right"
-            )
-        labels = self.write(read)
-        for old, new in zip(_firsts(before.source), _firsts(read), strict=True):
-            labels[new] = written[old]
-        return labels
-
-    def replay(self, read: Side, written: Sequence[int], observer: Observer | None, detail: Detail) -> Trace:
-        spelling = Spelling(self.reader.tokenizer, source_text=" ".join(read.words), labels=self.labels)
-        return replay(self.model, read.rows, written, observer, spelling=spelling, detail=detail)
-
-    def places(self, trace: Trace, read: Side) -> Places:  # noqa: ARG002
-        return tuple(_firsts(read)) if self.tags else None
+def read(predictor: Trained, text: str) -> Side:
+    """The text, as the model reads it."""
+    match predictor.task:
+        case "translate":
+            return spell(predictor.tokenizers.read(text), predictor.tokenizers.source, text)
+        case "language":
+            return spell(predictor.tokenizer.encode(text), predictor.tokenizer, text)
+        case "tag":
+            return spell(predictor.reader.words(text.split())[0], predictor.reader.tokenizer, text)
+        case "classify":
+            return spell(predictor.reader.text(text), predictor.reader.tokenizer, text)
 
 
-def _firsts(read: Side) -> list[int]:
-    """Where the first piece of each word is."""
-    return [read.pieces_of(word)[0] for word in range(len(read.words))]
+def spelling(predictor: Trained, text: str) -> Spelling:
+    """How what is read and written is spelled, when ``text`` is read."""
+    match predictor.task:
+        case "translate":
+            return Spelling(predictor.tokenizers.source, predictor.tokenizers.target, text)
+        case "language":
+            return Spelling(target=predictor.tokenizer, target_text=text)
+        case "tag" | "classify":
+            return Spelling(predictor.reader.tokenizer, source_text=text, labels=predictor.labels.tokens)
 
 
-@dataclass(frozen=True)
-class LanguageSubject:
-    """A language model that goes on from a text."""
+def write(predictor: Trained, text: Side, observer: Observer = UNOBSERVED, *, prefix: str = "") -> list[int]:
+    """The likeliest output, with an observer that sees and may change every step."""
+    match predictor.task:
+        case "translate":
+            begun = required(predictor.tokenizers.target, "prefix", prefix) if prefix else []
+            return greedy(predictor.model, text.rows, observer, prefix=[*predictor.tokenizers.begin, *begun])
+        case "language":
+            return _continued(predictor, text, observer, prefix)
+        case "tag" | "classify":
+            with torch.no_grad(), resting(predictor.model):
+                return forward(predictor.model, text.rows, None, observer).argmax(-1).tolist()
 
-    model: LanguageModel
-    tokenizer: Tokenizer
-    most: int = WRITTEN
 
-    def read(self, text: str) -> Side:
-        return spell(self.tokenizer.encode(text), self.tokenizer, text)
+def greedy(
+    model: EncoderDecoder, source_ids: Rows, observer: Observer = UNOBSERVED, *, prefix: Sequence[int] = ()
+) -> list[int]:
+    """The greedy translation, with its ``<end>``, under an observer that may change every step."""
+    source = torch.tensor([list(source_ids)], device=next(model.parameters()).device)
+    limit = torch.tensor([2 * len(source_ids) + 10 + len(prefix)], device=source.device)
+    with torch.no_grad(), resting(model):
+        first, state = model.start(source, observer=observer)
+        constraints = [Prefix([prefix])] if prefix else []
+        found = search(model, first, state, limit, rule=Beam(1), constraints=constraints, observer=observer)
+    return [*found[0][0].tokens, END]
 
-    def scene(self, read: Side) -> Scene:
-        return Scene(read, side="decoder")
 
-    def write(self, read: Side, observer: Observer = UNOBSERVED, *, prefix: str = "") -> list[int]:
-        """What comes after the text; with its ``<end>``, where it gets that far."""
-        device = next(self.model.parameters()).device
-        start = required(self.tokenizer, "prefix", prefix) if prefix else []
-        with torch.no_grad(), resting(self.model):
-            _, state = self.model.start(1)
-            tokens = torch.tensor([[self.model.first, *read.ids]], device=device)  # (1, T)
-            _, state = self.model.advance(tokens[:, :-1], state, observer=observer)
-            limit = torch.tensor([room(self.model, tokens.shape[1], self.most + len(start) + 1)], device=device)
-            constraints = [Prefix([start])] if start else []
-            watched = ObservedModel(self.model, observer)
-            found = search(watched, tokens[:, -1], state, limit, rule=Beam(1), constraints=constraints)
-        return [*found[0][0].tokens, END]
+def _continued(writer: Writer, text: Side, observer: Observer, prefix: str) -> list[int]:
+    """What comes after the text; with its ``<end>``, where it gets that far."""
+    model, device = writer.model, next(writer.model.parameters()).device
+    start = required(writer.tokenizer, "prefix", prefix) if prefix else []
+    with torch.no_grad(), resting(model):
+        _, state = model.start(1)
+        tokens = torch.tensor([[model.first, *text.ids]], device=device)  # (1, T)
+        _, state = model.advance(tokens[:, :-1], state, observer=observer)
+        limit = torch.tensor([room(model, tokens.shape[1], WRITTEN + len(start) + 1)], device=device)
+        constraints = [Prefix([start])] if start else []
+        found = search(model, tokens[:, -1], state, limit, rule=Beam(1), constraints=constraints, observer=observer)
+    return [*found[0][0].tokens, END]
 
-    def kept(self, read: Side, before: Trace, written: Sequence[int]) -> list[int]:  # noqa: ARG002
+
+def seen_writing(
+    predictor: Trained,
+    text: Side,
+    written: Sequence[int],
+    observer: Observer | None = None,
+    *,
+    detail: Detail = "usual",
+) -> Trace:
+    """An output of a text, replayed."""
+    if predictor.task == "language":
+        how, source, target = Spelling(target=predictor.tokenizer), (), [*text.ids, *written]
+        return replay(predictor.model, source, target, observer, spelling=how, detail=detail)
+    how = spelling(predictor, " ".join(text.words))
+    return replay(predictor.model, text.rows, written, observer, spelling=how, detail=detail)
+
+
+def kept(predictor: Trained, text: Side, before: Trace, written: Sequence[int]) -> list[int]:
+    """An output written before, for a text that may have changed.
+
+    Tags go word by word: the first piece of each has its label, and what the others would have does not count.
+    """
+    if predictor.task != "tag":
         return list(written)
+    if len(text.words) != len(before.source.words):
+        raise DataError(
+            f"replace-word = {len(before.source.words)} words become {len(text.words)}: tags stand word by word; "
+            "one word for one word would be right"
+        )
+    labels = write(predictor, text)
+    for old, new in zip(_firsts(before.source), _firsts(text), strict=True):
+        labels[new] = written[old]
+    return labels
 
-    def replay(self, read: Side, written: Sequence[int], observer: Observer | None, detail: Detail) -> Trace:
-        spelling = Spelling(target=self.tokenizer)
-        return replay(self.model, (), [*read.ids, *written], observer, spelling=spelling, detail=detail)
 
-    def places(self, trace: Trace, read: Side) -> Places:
-        return tuple(range(len(read), len(trace.target)))
+def counted(predictor: Trained, trace: Trace, text: Side) -> Places:
+    """What counts of an output: what a language model wrote; of a tagger, the first piece of each word, which has its
+    tag; of a translation, what it was not given to begin with."""
+    match predictor.task:
+        case "language":
+            return tuple(range(len(text), len(trace.target)))
+        case "tag":
+            return tuple(_firsts(text))
+        case "translate" if begun := len(predictor.tokenizers.begin):
+            return tuple(range(begun, len(trace.target)))
+        case _:
+            return None
+
+
+def _firsts(text: Side) -> list[int]:
+    """Where the first piece of each word is."""
+    return [text.pieces_of(word)[0] for word in range(len(text.words))]

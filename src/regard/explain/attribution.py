@@ -1,232 +1,360 @@
-"""Importance beside attention: what a source word *did*, measured by taking it away or by the gradient.
+"""Which words made a model write what it wrote: every method, one kind of map between what is read and what is written.
 
-Attention says where a model looked; it need not be what decided (Jain and Wallace, 2019). Two other measures
-of how much source word s matters for target word t:
-
-- masking: ``log p(y_t | x) − log p(y_t | x without s)``, in nats; below zero, the word stood in the way;
-- gradient × input: ``Σ_d x_sd · ∂ log (p / (1 − p)) / ∂ x_sd`` with x_s the word's embedding and p = p(y_t): a
-  first-order guess of what taking the word away does (Shrikumar et al., 2017). Of log p itself the gradient
-  vanishes just where the model is sure; of the log-odds it does not.
-
-Both are folded into words by sums: log-probabilities of the pieces of a word add up.
+Methods that follow the mixing of tokens (`regard.explain.mixing`) say what a state is made of; those that change what
+is read (`regard.explain.passes`) say what a number, such as the log-probability of each step, hangs on, and so can
+also answer why one word was written and not another. Attention says where a model looked; it need not be what
+decided (Jain and Wallace, 2019).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, assert_never
+from typing import Literal, cast, get_args
 
 import torch
 from torch import Tensor
 
-from regard.decode.cancel import check_cancelled
-from regard.errors import DataError
-from regard.explain.replay import PLAIN, Model, Spelling, check, forward, forward_all, reads_backwards, resting
-from regard.explain.side import Rows, Side, spell, with_letters
-from regard.explain.words import Folded, members
-from regard.nn.observe import UNOBSERVED, Observer
-from regard.text.special import PAD, UNK
+from regard.errors import DataError, ModelError, SettingsError, did_you_mean
+from regard.explain.alignment import Aligner
+from regard.explain.mixing import alti, halves, mixed, norms, pool_block, roll, shared, zeroing
+from regard.explain.passes import (
+    PREFIX,
+    SOURCE,
+    How,
+    Of,
+    Subject,
+    Under,
+    alone,
+    gradient_times_input,
+    integrated_gradients,
+    masking,
+    saliency,
+)
+from regard.explain.replay import Model, replay, resting
+from regard.explain.trace import OUTSIDE, Folded, Side, apart, layer_names, members, so_far
+from regard.explain.views import View, chosen_weights
+from regard.models.generator import AttentionPool
+from regard.models.transformer import TransformerDecoder, TransformerEncoder
+from regard.text.words import legible
 
-How = Literal["blank", "unknown", "remove"]
-Under = Callable[[], Observer]  # makes what else acts on a pass, such as edits, anew for each
-_NUMBERS = 1 << 25  # logits held at once
-
-
-@dataclass(frozen=True)
-class Embedded:
-    """An observer at the embeddings of what is read: may change them, and remembers what went on."""
-
-    place: str  # the full name to act at
-    keep: Tensor | None = None  # (B, S), 0 where a piece is blanked out
-    leaf: list[Tensor] | None = None  # gets the embeddings, as the start of a gradient
-    here: str = ""
-
-    @property
-    def active(self) -> bool:
-        return self.leaf is not None  # a gradient needs the written-out path; blanking needs no more than a look
-
-    def at(self, place: str | int) -> Observer:
-        return Embedded(self.place, self.keep, self.leaf, f"{self.here}{place}.")
-
-    def see(self, name: str, value: Tensor) -> Tensor:
-        if self.here + name != self.place:
-            return value
-        if self.keep is not None:
-            value = value * self.keep.to(value)[:, :, None]
-        if self.leaf is not None:
-            value = value.detach().requires_grad_()
-            self.leaf.append(value)
-        return value
-
-
-@dataclass(frozen=True)
-class Both:
-    """Two observers: the second sees what the first went on with."""
-
-    first: Observer
-    second: Observer
-
-    @property
-    def active(self) -> bool:
-        return self.first.active or self.second.active
-
-    def at(self, place: str | int) -> Observer:
-        return Both(self.first.at(place), self.second.at(place))
-
-    def see(self, name: str, value: Tensor) -> Tensor:
-        return self.second.see(name, self.first.see(name, value))
-
-
-def alone() -> Observer:
-    """Nothing else acts."""
-    return UNOBSERVED
+Method = Literal[
+    "attention",
+    "attention-reading",
+    "rollout",
+    "norm",
+    "alti",
+    "zeroing",
+    "integrated-gradients",
+    "gradient",
+    "saliency",
+    "masking",
+    "masking-unknown",
+    "masking-removed",
+]
+METHODS: dict[str, str] = {  # what each number is
+    "attention": "attention weight of the step that wrote the word",
+    "attention-reading": "attention weight of the step that read the word",
+    "rollout": "attention followed down through all layers, one half for each residual connection",
+    "norm": "norm of what attention took from each token: weight times transformed value",
+    "alti": "ALTI+: how near each token's part comes to a block's output, followed down through all layers",
+    "zeroing": "how far a layer's output turns when a token's value is zero, followed down through all layers",
+    "integrated-gradients": "embedding times its mean gradient on the way from zero",
+    "gradient": "embedding times its gradient",
+    "saliency": "norm of the gradient at each embedding",
+    "masking": "less without the word, its embedding set to zero",
+    "masking-unknown": "less with <unk> in place of the word",
+    "masking-removed": "less with the word left out of the source",
+}
+LOOKING = ("attention", "attention-reading", "norm")  # of single layers: source and prefix by themselves
+FOLLOWING = ("rollout", "alti", "zeroing")  # of all layers: source and prefix together sum to one
+POINTS = 16  # of integrated gradients
+Maps = tuple[Tensor, Tensor | None] | None  # between pieces: all in all (R, C), and of every layer (L, R, C)
+Half = tuple[Tensor, tuple[str, ...], Tensor | None] | None  # the same with names of columns
 
 
-def masking(
+def word_map(
     model: Model,
-    source_ids: Rows = (),
-    target_ids: Sequence[int] | None = None,
+    read: Side,
+    written: Side,
+    method: str = "masking",
     *,
-    spelling: Spelling = PLAIN,
-    how: How = "blank",
+    of: Of = "log-probability",
+    aligner: Aligner | None = None,
+    head: str = "best",
+    special: bool = False,
+    points: int = POINTS,
+    under: Under = alone,
 ) -> Folded:
-    """The effect (T words, S words) of each word of the source, taken away in turn.
+    """One matrix (T words, S words) by any method, of a finished output; of a language model, (T words, T words).
 
-    How: ``blank`` makes its embedding zero and leaves its place, the same for every model and tokenizer;
-    ``unknown`` puts ``<unk>`` there, which a model has learned only if it was trained with rare words or word
-    dropout; ``remove`` closes the gap, and so moves the words after it.
+    For many sentences: nothing is spelled, drawn or kept but this. ``read`` is the source; of a language model it
+    is not looked at.
     """
-    targets = _targets(model, source_ids, target_ids)
-    read, written = _read(model, source_ids, targets, spelling), spelling.spell_target(model, targets)
-    if how != "blank" and (model.task == "language" or (how == "remove" and model.task == "label")):
-        raise DataError(f"how = {how}: would change what is written too; 'blank' would be right for this model")
-    return masking_between(model, read, written, how)
+    check_method(method, of)
+    subject = Subject(model, () if model.task == "language" else read.rows, written.ids, of, None, under)
+    asked = Asked(subject, read, written, method, View(head=head, special=special), aligner, points)
+    source, prefix, _ = asked.halves(both=False)
+    found = source or prefix
+    assert found is not None
+    return Folded(found[0], asked.rows[1], found[1])
 
 
-def masking_between(model: Model, read: Side, written: Side, how: How = "blank", *, under: Under = alone) -> Folded:
-    """The same for sides that are spelled already."""
-    places, columns = members(read, special=False)
-    sources: Rows = () if model.task == "language" else read.rows
-    targets = written.ids
-    with torch.no_grad(), resting(model):
-        log_probabilities = forward_all(model, [sources], targets, under()).log_softmax(-1)
-        rows = max(1, _NUMBERS // log_probabilities.numel())
-        parts = [
-            _without(model, sources, targets, places[first : first + rows], how=how, under=under())
-            for first in range(0, len(places), rows)
+def check_method(method: str, of: str = "log-probability", against: str = "") -> None:
+    """Refuse what has no meaning, before anything is computed."""
+    if method not in METHODS:
+        raise SettingsError(f"method = {method}: no such method; {did_you_mean(method, METHODS)}")
+    if of not in get_args(Of):
+        raise SettingsError(f"of = {of}: is nothing to explain; {did_you_mean(of, get_args(Of))}")
+    if (against or of != "log-probability") and method in (*LOOKING, *FOLLOWING):
+        asked = f"against = {against}" if against else f"of = {of}"
+        raise SettingsError(
+            f"{asked}: {method} says what a state is made of, not what a number hangs on; masking, gradient, saliency "
+            "or integrated-gradients would be right"
+        )
+    if against and of != "log-probability":
+        raise SettingsError(f"of = {of}: a contrast is a difference of log-probabilities; leave it out")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One method asked of one finished output."""
+
+    subject: Subject
+    read: Side  # the source
+    written: Side
+    method: str
+    view: View
+    aligner: Aligner | None
+    points: int
+
+    @property
+    def unit(self) -> str:
+        if self.method in (*LOOKING, *FOLLOWING):
+            return "share"
+        if self.method == "saliency":
+            return "norm"
+        return "probability" if self.subject.of == "probability" and not self.subject.against else "nats"
+
+    @property
+    def sums(self) -> bool:
+        """Whether a word's row is the sum of its pieces' rows, as log-probabilities add up; else it is their mean."""
+        additive = self.subject.of in ("log-probability", "log-odds")
+        return additive and self.method not in (*LOOKING, *FOLLOWING, "saliency")
+
+    @property
+    def rows(self) -> tuple[list[list[int]], tuple[str, ...]]:
+        """Which rows belong together, and what they are called."""
+        if self.subject.against is None:
+            return self._members(self.written)
+        step = self.subject.against[0]
+        word = self.written.word_of[step]
+        whole = self.view.words and word != OUTSIDE
+        return [[0]], (self.written.words[word] if whole else legible(self.written.pieces[step]),)
+
+    def _members(self, side: Side) -> tuple[list[list[int]], tuple[str, ...]]:
+        return members(side if self.view.words else apart(side), special=self.view.special)
+
+    def origin(self, against: str) -> str:
+        """What the numbers are."""
+        what = METHODS[self.method]
+        if self.method in ("attention", "attention-reading") and self.view.head != "best":
+            what += f"; layer {self.view.layer or 'all'}, head {self.view.head}"
+        if self.method in (*LOOKING, *FOLLOWING):
+            return what
+        explained = f"log p of the word less log p of {against}" if against else self.subject.of
+        return f"{explained}: {what}"
+
+    def halves(self, *, both: bool = True) -> tuple[Half, Half, float | None]:
+        """The parts of the source and of the prefix, folded, and the completeness error. Unless ``both``, the prefix is
+        only there where there is no source."""
+        model, method = self.subject.model, self.method
+        sides = {SOURCE: self.read, PREFIX: so_far(self.written)}
+        places = self.subject.places if both else self.subject.places[:1]
+        if method.startswith("masking"):
+            how = cast("How", method.partition("-")[2] or "blank")
+            self._check_how(how)
+            kept = [place for place in places if how != "removed" or place == SOURCE]
+            source, prefix = (self._masked(sides[place], place, how) if place in kept else None for place in sides)
+            return source, prefix, None
+        with torch.no_grad(), resting(model):
+            found, error = self._maps()
+        folded = [
+            self._folded(maps, sides[place]) if place in places and (maps := found.get(place)) is not None else None
+            for place in sides
         ]
-    effect = (_own(log_probabilities, targets) - torch.cat(parts)).T  # (T, S words)
-    return _by_word(effect, written, columns)
+        if not any(folded):
+            raise ModelError(f"method = {method}: {_missing(model)}")
+        return folded[0], folded[1], error
+
+    def _check_how(self, how: How) -> None:
+        task = self.subject.model.task
+        if how != "blank" and (task == "language" or (how == "removed" and task == "label")):
+            raise DataError(
+                f"method = masking-{how}: would change what is written too; 'masking' would be right for this model"
+            )
+
+    def _masked(self, side: Side, place: str, how: How) -> Half:
+        groups, names = self._members(side)
+        rows = masking(self.subject, place, groups, how)
+        return rows_of(rows, self.rows[0], sums=self.sums), names, None
+
+    def _folded(self, maps: tuple[Tensor, Tensor | None], side: Side) -> Half:
+        groups, names = self._members(side)
+
+        def fold(values: Tensor) -> Tensor:
+            columns = [values[..., group].sum(-1) for group in groups]
+            across = torch.stack(columns, -1) if columns else values[..., :0]
+            return rows_of(across, self.rows[0], sums=self.sums)
+
+        whole, layers = maps
+        return fold(whole), names, None if layers is None else fold(layers)
+
+    def _maps(self) -> tuple[dict[str, Maps], float | None]:
+        """Between pieces, by place."""
+        match self.method:
+            case "gradient":
+                return {place: (each, None) for place, each in gradient_times_input(self.subject).items()}, None
+            case "saliency":
+                return {place: (each, None) for place, each in saliency(self.subject).items()}, None
+            case "integrated-gradients":
+                found, begin, end = integrated_gradients(self.subject, self.points)
+                missing = sum(each.sum(-1) for each in found.values()) - (end - begin)
+                error = float(missing.abs().sum() / (end - begin).abs().sum().clamp(min=1e-30))
+                return {place: (each, None) for place, each in found.items()}, error
+            case "attention" | "attention-reading":
+                return self._attention()
+            case "norm":
+                return self._norms(), None
+            case _:
+                return self._followed()
+
+    def _replayed(self, detail: Literal["weights", "blocks"]) -> dict[str, Tensor]:
+        subject = self.subject
+        trace = replay(subject.model, subject.source, subject.targets, subject.under(), detail=detail)
+        return dict(trace.tensors)
+
+    def _attention(self) -> tuple[dict[str, Maps], float | None]:
+        tensors, task = self._replayed("weights"), self.subject.model.task
+        found: dict[str, Maps] = {}
+        pool = tensors.get("pool.weights")
+        if pool is not None:
+            found[SOURCE] = chosen_weights(pool[None], View(head="mean"), None)[0], pool.mean(0)[None]
+        elif task == "label":
+            if self.subject.model.pool is None:
+                found[SOURCE] = self._heads(tensors, "encoder", "self", None)
+        else:
+            found[SOURCE] = self._heads(tensors, "decoder", "cross", self.aligner)
+            found[PREFIX] = self._heads(tensors, "decoder", "self", None)
+        sums = [each[0].sum(-1) for each in found.values() if each is not None]
+        return found, max((float((each - 1).abs().max()) for each in sums), default=None)
+
+    def _heads(self, tensors: dict[str, Tensor], half: str, kind: str, aligner: Aligner | None) -> Maps:
+        """What the view asks for, and the mean of each layer's heads."""
+        names = layer_names(tensors, half, kind)
+        if not names:
+            return None
+        weights = torch.stack([tensors[name] for name in names])  # (L, H, T, S)
+        if self.method == "attention-reading":
+            weights, aligner = torch.cat((weights[:, :, 1:], weights[:, :, -1:]), 2), None
+        side = {"cross": "cross", "self": half}[kind]
+        view = View(side, self.view.layer, self.view.head)
+        if aligner is None and view.head == "best":
+            view = View(side, self.view.layer, "mean")
+        return chosen_weights(weights, view, aligner)[0], weights.mean(1)
+
+    def _norms(self) -> dict[str, Maps]:
+        model, tensors = self.subject.model, self._replayed("blocks")
+        below, own, cross = norms(model, tensors)
+        if model.task == "label" and model.pool is not None:
+            if not isinstance(model.pool, AttentionPool):
+                return {}
+            below = shared(pool_block(model, tensors).parts.norm(dim=-1))[None]
+        layers = {SOURCE: below if model.task == "label" else cross, PREFIX: own}
+        return {place: (self._layer(each, mean=True), each) for place, each in layers.items() if each is not None}
+
+    def _layer(self, layers: Tensor, *, mean: bool = False) -> Tensor:
+        """The layer asked for, else the last or the mean of all."""
+        if self.view.layer is None:
+            return layers.mean(0) if mean else layers[-1]
+        if not 1 <= self.view.layer <= len(layers):
+            right = "1" if len(layers) == 1 else f"1 to {len(layers)}"
+            raise DataError(f"layer = {self.view.layer}: this model has no such layer; {right} would be right")
+        return layers[self.view.layer - 1]
+
+    def _followed(self) -> tuple[dict[str, Maps], float | None]:
+        model = self.subject.model
+        if not is_transformer(model):
+            raise ModelError(
+                f"method = {self.method}: follows the layers of a Transformer, and this model is recurrent; attention, "
+                "norm, masking, gradient, saliency or integrated-gradients would be right"
+            )
+        tensors, error = self._replayed("blocks"), 0.0
+        match self.method:
+            case "alti":
+                below, above, error = alti(model, tensors)
+            case "zeroing":
+                below, above = mixed(*zeroing(model, tensors, self.subject.under()))
+            case _:
+                below, above = self._halves(tensors)
+        size = len(self.written) if model.task == "language" else len(self.read)
+        encoder, source, prefix = roll(below, above, size)
+        if model.task == "label":
+            if model.pool is not None:
+                encoder = shared(self._pooled(pool_block(model, tensors).parts)) @ encoder
+            found = {SOURCE: encoder}
+        elif model.task == "language":
+            found = {PREFIX: cast("Tensor", prefix)}
+        else:
+            found = {SOURCE: cast("Tensor", source), PREFIX: cast("Tensor", prefix)}
+        rows = torch.stack([each[-1].sum(-1) for each in found.values()]).sum(0)
+        return (
+            {place: (self._layer(each), each) for place, each in found.items()},
+            max(error, float((rows - 1).abs().max())),
+        )
+
+    def _halves(self, tensors: dict[str, Tensor]) -> tuple[list[Tensor], list[tuple[Tensor, Tensor | None]]]:
+        """Rollout's; each layer is needed whole."""
+        model = self.subject.model
+        means = {
+            (half, kind): [tensors[name].mean(0) for name in layer_names(tensors, half, kind)]
+            for half, kind in (("encoder", "self"), ("decoder", "self"), ("decoder", "cross"))
+        }
+        below, own, cross = means.values()
+        if model.task != "label" and not own:
+            raise ModelError(
+                "method = rollout: this decoder keeps one vector of what is written and has no weights to follow; "
+                "alti or zeroing would be right"
+            )
+        return halves(below, own, cross)
+
+    def _pooled(self, parts: Tensor) -> Tensor:
+        """How a pool mixes the states, (1, S), by the method's own measure."""
+        whole = parts.sum(1, keepdim=True)  # (1, 1, D)
+        match self.method:
+            case "alti":
+                near = whole.abs().sum(-1) - (whole - parts).abs().sum(-1)
+                return near.clamp(min=0)
+            case "zeroing":
+                return (1 - torch.cosine_similarity(whole, whole - parts, -1)).clamp(min=0)
+            case _:
+                return parts.abs().sum(-1)
 
 
-def gradient(
-    model: Model,
-    source_ids: Rows = (),
-    target_ids: Sequence[int] | None = None,
-    *,
-    spelling: Spelling = PLAIN,
-) -> Folded:
-    """Gradient × input (T words, S words), with the embeddings as the input."""
-    targets = _targets(model, source_ids, target_ids)
-    read, written = _read(model, source_ids, targets, spelling), spelling.spell_target(model, targets)
-    return gradient_between(model, read, written)
+def is_transformer(model: Model) -> bool:
+    halves = [getattr(model, half) for half in ("encoder", "decoder") if hasattr(model, half)]
+    return all(isinstance(half, TransformerEncoder | TransformerDecoder) for half in halves)
 
 
-def gradient_between(model: Model, read: Side, written: Side, *, under: Under = alone) -> Folded:
-    """The same for sides that are spelled already."""
-    found, embedded = gradients(model, () if model.task == "language" else read.rows, written.ids, under=under)
-    products = (found * embedded).sum(-1)  # (T, S)
-    places, columns = members(read, special=False)
-    effect = torch.stack([products[:, group].sum(1) for group in places], 1)
-    return _by_word(effect, written, columns)
+def _missing(model: Model) -> str:
+    pooled = model.task == "label" and model.pool is not None
+    reason = "no attention leads to the label" if pooled else "this model has no attention"
+    return f"{reason}; masking, gradient, saliency or integrated-gradients would be right"
 
 
-def gradients(
-    model: Model, source_ids: Rows, target_ids: Sequence[int] | None = None, *, under: Under = alone
-) -> tuple[Tensor, Tensor]:
-    """``∂ log-odds(y_t) / ∂ x_s`` (T, S, D) and the embeddings x (S, D), in the order of the text."""
-    targets = _targets(model, source_ids, target_ids)
-    leaf: list[Tensor] = []
-    with torch.enable_grad(), resting(model):
-        logits = forward_all(model, [source_ids], targets, Both(Embedded(_place(model), leaf=leaf), under()))
-        others = logits.scatter(2, torch.tensor(targets, device=logits.device)[None, :, None], -torch.inf)
-        log_odds = _own(logits, targets)[0] - others.logsumexp(-1)[0]  # (T,)
-        rows = [_gradient(one, leaf[0]) for one in log_odds]
-    found, embedded = torch.stack(rows).detach(), leaf[0][0].detach()
-    return (found.flip(1), embedded.flip(0)) if reads_backwards(model) else (found, embedded)
-
-
-def _gradient(value: Tensor, at: Tensor) -> Tensor:
-    """One gradient of several, (S, D); the graph stays for the others."""
-    check_cancelled()
-    found: Tensor = torch.autograd.grad(value, at, retain_graph=True)[0][0]
-    return found
-
-
-def _targets(model: Model, source_ids: Rows, target_ids: Sequence[int] | None) -> list[int]:
-    check(model, source_ids, target_ids)
-    if target_ids is not None:
-        return list(target_ids)
-    with torch.no_grad(), resting(model):
-        return forward(model, source_ids, None, UNOBSERVED).argmax(-1).tolist()
-
-
-def _read(model: Model, source_ids: Rows, targets: Sequence[int], spelling: Spelling) -> Side:
-    """What is read: the source or, where there is none, the text so far."""
-    if model.task == "language":
-        return spell([model.first, *targets[:-1]], spelling.target)
-    return spell(source_ids, spelling.source, spelling.source_text)
-
-
-def _place(model: Model) -> str:
-    return "decoder.embedded" if model.task == "language" else "encoder.embedded"
-
-
-def _own(values: Tensor, targets: Sequence[int]) -> Tensor:
-    """The target's own value of each step, (B, T, V) → (B, T)."""
-    chosen = torch.tensor(targets, device=values.device)[None, :, None]
-    return values.gather(2, chosen.expand(len(values), -1, 1)).squeeze(2)
-
-
-def _without(
-    model: Model,
-    source_ids: Rows,
-    targets: Sequence[int],
-    groups: Sequence[Sequence[int]],
-    *,
-    how: How,
-    under: Observer,
-) -> Tensor:
-    """The log-probabilities (B, T) when the pieces of each of the groups are not there."""
-    sources: list[Rows] = [source_ids] * len(groups)
-    ids, letters = with_letters(source_ids)
-    observer: Observer = UNOBSERVED
-    match how:
-        case "blank":
-            keep = torch.ones(len(groups), len(targets) if model.task == "language" else len(source_ids))
-            for row, group in enumerate(groups):
-                keep[row, list(group)] = 0
-            observer = Embedded(_place(model), keep.flip(1) if reads_backwards(model) else keep)
-        case "unknown":
-            sources = [_with_unknown(ids, letters, group) for group in groups]
-        case "remove":
-            sources = [[number for place, number in enumerate(ids) if place not in group] for group in groups]
-        case _:
-            assert_never(how)
-    return _own(forward_all(model, sources, targets, Both(observer, under)).log_softmax(-1), targets)
-
-
-def _with_unknown(ids: Sequence[int], letters: Sequence[Sequence[int]], group: Sequence[int]) -> Rows:
-    """``<unk>`` at these places; of a word that was written in letters, not one is left."""
-    numbers = [UNK if place in group else number for place, number in enumerate(ids)]
-    if not letters:
-        return numbers
-    written = [[PAD] * len(each) if place in group else each for place, each in enumerate(letters)]
-    return [[number, *each] for number, each in zip(numbers, written, strict=True)]
-
-
-def _by_word(effect: Tensor, written: Side, columns: tuple[str, ...]) -> Folded:
-    """Rows of pieces into rows of words; special tokens keep theirs."""
-    places, labels = members(written, special=True)
-    return Folded(torch.stack([effect[group].sum(0) for group in places]), labels, columns)
+def rows_of(values: Tensor, groups: Sequence[Sequence[int]], *, sums: bool) -> Tensor:
+    """Rows of pieces into rows of words: (…, R, C) → (…, words, C)."""
+    reduce: Callable[..., Tensor] = torch.sum if sums else torch.mean
+    if not groups:
+        return values[..., :0, :]
+    return torch.stack([reduce(values[..., list(group), :], -2) for group in groups], -2)

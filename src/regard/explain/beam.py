@@ -17,10 +17,9 @@ from regard.decode.tree import Node, Tree, Trees
 from regard.errors import DataError, ModelError
 from regard.explain.answer import Answer, Hidden, OfSentence
 from regard.settings.call import DRAWN, DecodeSettings
-from regard.tasks.kinds import Trained
+from regard.tasks.load import Trained
 from regard.tasks.translator import Translator
-from regard.text.special import SPECIAL_TOKENS
-from regard.text.tokenizer import Tokenizer
+from regard.text.vocabulary import SPECIAL_TOKENS, Tokenizer
 from regard.text.words import WordTokenizer, legible
 
 OTHERS = (1, 2, 3, 5, 10)  # beams that are tried beside the one asked for

@@ -9,60 +9,87 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from regard.decode.cancel import check_cancelled
 from regard.errors import DataError
 from regard.explain.alignment import Aligner, attend, links_of_masking
+from regard.explain.asked import greedy
 from regard.explain.replay import Keeper, check, reads_backwards, resting
-from regard.explain.side import Side, spell
-from regard.explain.whatif import write
-from regard.models.encoder_decoder import EncoderDecoder
-from regard.models.labeller import Labeller
+from regard.explain.trace import Side, spell
+from regard.models.generator import EncoderDecoder, Labeller
 from regard.nn import masks
 from regard.tasks.labels import Reader
-from regard.text.tokenizer import Tokenizer
+from regard.text.subwords import SPACE
 from regard.text.tokenizers import Tokenizers
+from regard.text.vocabulary import Tokenizer
 from regard.text.words import space_words
 
 _STATES = re.compile(r"encoder\.(\d+)\.states")
 
 
-@dataclass(frozen=True)
-class Occurrence:
-    """A word in a sentence, counted from 0 at whitespace."""
-
-    sentence: str
-    word: int
-
-    def __str__(self) -> str:
-        return space_words(self.sentence)[self.word]
+# A sentence and which of its words, counted from 0 at whitespace; in a script without spaces words are pieces, and
+# those that make the word follow.
+Occurrence = tuple[str, int, *tuple[str, ...]]
 
 
-def find(word: str, sentences: Sequence[str]) -> list[Occurrence]:
-    """The first time that a word stands in each of the sentences; capitals and punctuation around it do not matter."""
+def spelled(one: Occurrence) -> str:
+    """The word itself."""
+    sentence, word, *pieces = one
+    return "".join(pieces) or space_words(sentence)[word]
+
+
+def _numbers(one: Occurrence) -> range:
+    """Which words it is."""
+    return range(one[1], one[1] + max(1, len(one) - 2))
+
+
+def find(word: str, sentences: Sequence[str], tokenizer: Tokenizer | Tokenizers | None = None) -> list[Occurrence]:
+    """The first time that a word stands in each of the sentences; capitals and punctuation around it do not matter.
+
+    With a tokenizer, words of a script without spaces are found in the pieces that it cuts a sentence into.
+    """
     found = []
     for sentence in sentences:
-        places = [place for place, other in enumerate(space_words(sentence)) if _plain(other) == _plain(word)]
+        places = _places(word, sentence, tokenizer)
         if not places:
             where = f"in '{sentence[:60]}'"
             if word in sentence:
-                raise DataError(f"word = {word}: is part of a longer one {where}; put spaces around it")
+                words = () if tokenizer is None else _read(tokenizer, sentence).words
+                longer = next((f"'{other}', one piece" for other in words if word in other and other != sentence), "")
+                advice = "choose another sentence, or that piece" if longer else "put spaces around it"
+                raise DataError(f"word = {word}: is part of {longer or 'a longer one'} {where}; {advice}")
             raise DataError(f"word = {word}: does not stand {where}; choose sentences that have it")
-        found.append(Occurrence(sentence, places[0]))
+        found.append(places[0])
     return found
 
 
+def _places(word: str, sentence: str, tokenizer: Tokenizer | Tokenizers | None) -> list[Occurrence]:
+    spaced, wanted = space_words(sentence), _plain(word)
+    words = spaced if tokenizer is None else _read(tokenizer, sentence).words
+    if len(words) == len(spaced):
+        return [(sentence, place) for place, other in enumerate(spaced) if _plain(other) == wanted]
+    runs = ((begin, end) for begin in range(len(words)) for end in range(begin + 1, len(words) + 1))
+    near = ((begin, words[begin:end]) for begin, end in runs if end - begin <= len(word))
+    return [(sentence, begin, *run) for begin, run in near if _plain("".join(run)) == wanted]
+
+
 def _plain(word: str) -> str:
-    return word.casefold().strip("\"'.,;:!?()[]«»“”‘’।")
+    return word.casefold().strip("\"'.,;:!?()[]«»“”‘’।。，、！？；：「」《》（）")
 
 
-def stands_in(word: str, sentence: str) -> bool:
-    return any(_plain(other) == _plain(word) for other in space_words(sentence))
+def stands_in(word: str, sentence: str, tokenizer: Tokenizer | Tokenizers | None = None) -> bool:
+    return bool(_places(word, sentence, tokenizer))
+
+
+def _read(tokenizer: Tokenizer | Tokenizers, sentence: str) -> Side:
+    """A sentence as a translator reads it."""
+    pair = tokenizer if isinstance(tokenizer, Tokenizers) else Tokenizers(tokenizer, tokenizer)
+    return spell(pair.read(sentence), pair.source, sentence)
 
 
 def layers(
@@ -73,10 +100,7 @@ def layers(
     ``letters`` is how many of each piece the model reads.
     """
     device = next(model.parameters()).device
-    pair = tokenizer if isinstance(tokenizer, Tokenizers) else Tokenizers(tokenizer, tokenizer)
-    labels = model.task == "label"
-    read = Reader(pair.source, letters, device).text(sentence) if labels else pair.read(sentence)
-    side = spell(read, pair.source, sentence, at_spaces=True)
+    side = _side(model, tokenizer, sentence, letters)
     if not side.words:
         raise DataError("sentence = '': an empty sentence has no meaning to look at; give it a word")
     check_cancelled()
@@ -84,30 +108,30 @@ def layers(
     check(model, side.rows, side.ids)
     ids, source = (torch.tensor([rows], device=device) for rows in (side.ids, side.rows))
     with torch.no_grad(), resting(model):
-        model.encoder(source, masks.padding(ids, model.pad), watch.at("encoder"))
+        model.encoder(source, masks.padding(ids), watch.at("encoder"))
     names = sorted((int(match[1]), name) for name in watch.names() if (match := _STATES.fullmatch(name)))
-    found = []
+    found, bare = [], len(side.words) == len(space_words(sentence))
     for name in ("encoder.embedded", *(name for _, name in names[:-1])):
         value = watch[name][0]
-        found.append(_of_words(value.flip(0) if reads_backwards(model) else value, side))
-    return [*found, _of_words(watch["encoder.states"][0], side)]
+        found.append(_of_words(value.flip(0) if reads_backwards(model) else value, side, bare=bare))
+    return [*found, _of_words(watch["encoder.states"][0], side, bare=bare)]
 
 
-def _of_words(states: Tensor, side: Side) -> Tensor:
-    return torch.stack([states[side.pieces_of(word)].mean(0) for word in range(len(side.words))])
+def _side(model: EncoderDecoder | Labeller, tokenizer: Tokenizer | Tokenizers, sentence: str, letters: int) -> Side:
+    """A sentence as a model reads it; labels are for words at whitespace, in every script."""
+    if model.task != "label":
+        return _read(tokenizer, sentence)
+    cuts = tokenizer.source if isinstance(tokenizer, Tokenizers) else tokenizer
+    read = Reader(cuts, letters, next(model.parameters()).device).text(sentence)
+    return spell(read, cuts, sentence, at_spaces=True)
 
 
-@dataclass(frozen=True)
-class Meaning:
-    """The vectors of some occurrences."""
-
-    occurrences: tuple[Occurrence, ...]
-    vectors: tuple[Tensor, ...]  # a layer (N, D), embedding first
-
-    def cosines(self) -> Tensor:
-        """Of every two occurrences in every layer, (L + 1, N, N)."""
-        unit = [normalize(layer, dim=-1) for layer in self.vectors]
-        return torch.stack([layer @ layer.T for layer in unit])
+def _of_words(states: Tensor, side: Side, *, bare: bool = True) -> Tensor:
+    """(words, D); without marks of space that stand ``bare``, where a word is a piece and they are of no word."""
+    groups = [side.pieces_of(word) for word in range(len(side.words))]
+    if not bare:
+        groups = [[place for place in group if side.pieces[place] != SPACE] or group for group in groups]
+    return torch.stack([states[group].mean(0) for group in groups])
 
 
 def meaning(
@@ -116,22 +140,27 @@ def meaning(
     occurrences: Sequence[Occurrence],
     *,
     letters: int = 0,
-) -> Meaning:
-    """The vectors of these occurrences; a control word is just more of them."""
+) -> list[Tensor]:
+    """The vectors (N, D) of these occurrences in each layer, embedding first; a control word is just more of them."""
     if not occurrences:
         raise DataError("occurrences = 0: there is no word to look at; give one or more")
     known: dict[str, list[Tensor]] = {}
     rows = []
     for one in occurrences:
-        words = space_words(one.sentence)
-        if not 0 <= one.word < len(words):
-            raise DataError(
-                f"word = {one.word}: is past the end of '{one.sentence[:60]}'; 0 to {len(words) - 1} would be right"
-            )
-        if one.sentence not in known:
-            known[one.sentence] = layers(model, tokenizer, one.sentence, letters=letters)
-        rows.append([layer[one.word] for layer in known[one.sentence]])
-    return Meaning(tuple(occurrences), tuple(torch.stack(layer) for layer in zip(*rows, strict=True)))
+        sentence, word, *_ = one
+        if sentence not in known:
+            known[sentence] = layers(model, tokenizer, sentence, letters=letters)
+        last = len(known[sentence][0]) - 1
+        if word < 0 or _numbers(one)[-1] > last:
+            raise DataError(f"word = {word}: is past the end of '{sentence[:60]}'; 0 to {last} would be right")
+        rows.append([layer[_numbers(one)].mean(0) for layer in known[sentence]])
+    return [torch.stack(layer) for layer in zip(*rows, strict=True)]
+
+
+def cosines(vectors: Sequence[Tensor]) -> Tensor:
+    """Of every two in every layer, (L + 1, N, N)."""
+    unit = [normalize(layer, dim=-1) for layer in vectors]
+    return torch.stack([layer @ layer.T for layer in unit])
 
 
 def plane(vectors: Sequence[Tensor], own: int | None = None) -> tuple[list[Tensor], list[float]]:
@@ -159,54 +188,46 @@ def plane(vectors: Sequence[Tensor], own: int | None = None) -> tuple[list[Tenso
     return points, explained
 
 
-@dataclass(frozen=True)
-class Neighbours:
-    """The words of a corpus, ready to be searched at one layer."""
+_KNOWN: WeakKeyDictionary[nn.Module, dict[str, list[Tensor]]] = WeakKeyDictionary()  # a corpus is read once a model
 
-    occurrences: tuple[Occurrence, ...]
-    vectors: Tensor  # (N, D), of unit length
 
-    @classmethod
-    def of(
-        cls,
-        model: EncoderDecoder | Labeller,
-        tokenizer: Tokenizer | Tokenizers,
-        sentences: Sequence[str],
-        layer: int = -1,
-        *,
-        letters: int = 0,
-    ) -> Neighbours:
-        """All words of some sentences, at one layer, the last if not said otherwise."""
-        found, vectors = [], []
-        for sentence in sentences:
-            if space_words(sentence):
-                every = layers(model, tokenizer, sentence, letters=letters)
-                if not -len(every) <= layer < len(every):
-                    raise DataError(
-                        f"layer = {layer}: there is no such layer; 0 (embedding) to {len(every) - 1} would be right"
-                    )
-                found += [Occurrence(sentence, word) for word in range(len(every[layer]))]
-                vectors.append(every[layer])
-        if not vectors:
-            raise DataError("sentences = 0: a search for neighbours needs words to search; give it some")
-        return cls(tuple(found), normalize(torch.cat(vectors), dim=-1))
+def words_of(
+    model: EncoderDecoder | Labeller,
+    tokenizer: Tokenizer | Tokenizers,
+    corpus: Sequence[str],
+    *,
+    letters: int = 0,
+) -> tuple[list[Occurrence], list[Tensor]]:
+    """All words of some sentences, and their vectors (N, D) in each layer; the model reads each sentence once."""
+    known = _KNOWN.setdefault(model, {})
+    for sentence in known.keys() - set(corpus):
+        del known[sentence]
+    for sentence in corpus:
+        if sentence not in known:
+            known[sentence] = layers(model, tokenizer, sentence, letters=letters)
+    places: list[Occurrence] = []
+    for sentence in corpus:
+        words = _side(model, tokenizer, sentence, letters).words
+        apart = len(words) != len(space_words(sentence))
+        places += [(sentence, place, word) if apart else (sentence, place) for place, word in enumerate(words)]
+    return places, [torch.cat(layer) for layer in zip(*(known[sentence] for sentence in corpus), strict=True)]
 
-    def nearest(
-        self, vector: Tensor, count: int = 5, *, besides: Occurrence | None = None
-    ) -> list[tuple[Occurrence, float]]:
-        """The most alike by cosine, each spelling once, and never ``besides`` itself."""
-        likeness = self.vectors @ normalize(vector, dim=0)
-        seen: set[str] = set()
-        found = []
-        for number in likeness.argsort(descending=True).tolist():
-            one = self.occurrences[number]
-            if one == besides or _plain(str(one)) in seen:
-                continue
-            seen.add(_plain(str(one)))
-            found.append((one, float(likeness[number])))
-            if len(found) == count:
-                break
-        return found
+
+def nearest(
+    vector: Tensor, words: Sequence[Occurrence], unit: Tensor, count: int = 5, *, besides: Occurrence | None = None
+) -> list[tuple[Occurrence, float]]:
+    """Of ``words``, whose vectors of length one are ``unit`` (N, D), the most alike by cosine.
+
+    Each spelling once, and never ``besides`` itself.
+    """
+    likeness = unit @ normalize(vector, dim=0)
+    found: dict[str, tuple[Occurrence, float]] = {}
+    for number in likeness.argsort(descending=True).tolist():
+        if len(found) == count:
+            break
+        if words[number] != besides:
+            found.setdefault(_plain(spelled(words[number])), (words[number], float(likeness[number])))
+    return list(found.values())
 
 
 def translations(
@@ -218,13 +239,13 @@ def translations(
     """
     found = []
     for one in occurrences:
-        source = spell(tokenizers.read(one.sentence), tokenizers.source, one.sentence, at_spaces=True)
-        source.pieces_of(one.word)
-        target = spell(write(model, source.ids, prefix=tokenizers.begin), tokenizers.target)
+        source = _read(tokenizers, one[0])
+        source.pieces_of(one[1])
+        target = spell(greedy(model, source.ids, prefix=tokenizers.begin), tokenizers.target)
         if aligner is None:
             links = links_of_masking(model, source, target)
         else:
             links = aligner.align(attend(model, [(source, target)])[0])
-        linked = sorted(place for word, place in links if word == one.word)
+        linked = sorted(place for word, place in links if word in _numbers(one))
         found.append((" ".join(target.words[place] for place in linked), " ".join(target.words)))
     return found

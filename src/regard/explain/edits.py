@@ -7,19 +7,19 @@ counts from 0, and attention is called as in a trace, without ``.weights``: ``de
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
 from regard.errors import DataError, ModelError, did_you_mean
-from regard.explain.side import Side
-from regard.explain.trace import Trace
+from regard.explain.trace import Side, Trace
 from regard.nn.observe import Observer
-from regard.text.known import is_unspaced
+from regard.text.reading import is_unspaced
 from regard.text.words import space_words
 
 Read = Callable[[str], Side]
@@ -27,30 +27,6 @@ _OTHER = {"encoder": "decoder", "decoder": "encoder"}
 ROUNDING = 1e-3  # how far from one the sum of a row may be that a person typed
 MOST = 50  # edits at once
 LONGEST = 1_000  # characters of a word, a prefix or a name; numbers of a row
-
-
-@dataclass(frozen=True)
-class Scene:
-    """What an edit may know: the text as it is read, by whom, and which way."""
-
-    source: Side  # or, for a language model, the text that it goes on from
-    backwards: bool = False  # a reversed encoder embeds from the last word to the first
-    side: str = "encoder"  # who reads it
-
-    def places(self, word: int) -> list[int]:
-        """Where a word's pieces stand among what is read: a decoder reads ``<start>`` first."""
-        return [place + (self.side == "decoder") for place in self.source.pieces_of(word)]
-
-
-@dataclass(frozen=True)
-class Recorded:
-    """One value on its way: its full name, and how many rows of the same name came before it in this pass."""
-
-    name: str
-    value: Tensor
-    first: int
-    scene: Scene
-    seen: dict[str, Tensor]  # what edits remember within a pass
 
 
 class Edit:
@@ -62,12 +38,12 @@ class Edit:
         """The source text, changed; ``read`` tells what its words are where no spaces do."""
         return text
 
-    def check(self, before: Trace, scene: Scene) -> None:
+    def check(self, before: Trace, editor: Editor) -> None:
         """Refuse what does not fit the sentence or the model, given the pass without edits."""
 
-    def act(self, moment: Recorded) -> Tensor:
-        """The value to go on with."""
-        return moment.value
+    def act(self, name: str, value: Tensor, editor: Editor) -> Tensor:  # noqa: ARG002
+        """The value to go on with, in place of one that is recorded under this full name."""
+        return value
 
 
 def _replaced(text: str, words: Sequence[str], word: int, by: str) -> str:
@@ -108,18 +84,18 @@ class MaskWord(Edit):
     word: int
     kind: ClassVar[str] = "mask-word"
 
-    def check(self, before: Trace, scene: Scene) -> None:
+    def check(self, before: Trace, editor: Editor) -> None:
         del before
-        scene.places(self.word)
+        editor.places(self.word)
 
-    def act(self, moment: Recorded) -> Tensor:
-        if moment.name != f"{moment.scene.side}.embedded":
-            return moment.value
-        places, count = moment.scene.places(self.word), moment.value.shape[1]
-        if moment.scene.backwards:
+    def act(self, name: str, value: Tensor, editor: Editor) -> Tensor:
+        if name != f"{editor.side}.embedded":
+            return value
+        places, count, first = editor.places(self.word), value.shape[1], editor.rows[name]
+        if editor.backwards:
             places = [count - 1 - place for place in places]
-        here = [place - moment.first for place in places if 0 <= place - moment.first < count]
-        value = moment.value.clone()
+        here = [place - first for place in places if 0 <= place - first < count]
+        value = value.clone()
         value[:, here] = 0
         return value
 
@@ -131,45 +107,39 @@ class ForcePrefix(Edit):
     prefix: str
     kind: ClassVar[str] = "force-prefix"
 
-    def check(self, before: Trace, scene: Scene) -> None:
-        del scene
+    def check(self, before: Trace, editor: Editor) -> None:
+        del editor
         if before.task == "label":
             raise ModelError(
                 f"prefix = {self.prefix[:40]}: labels are given all at once; there is no beginning to force"
             )
 
 
+def _check_head(before: Trace, attention: str, head: int = 0) -> None:
+    weights = before.tensors.get(f"{attention}.weights")
+    if weights is None:
+        known = [name.removesuffix(".weights") for name in before.tensors if name.endswith(".weights")]
+        hint = did_you_mean(attention, known) if known else "it has no attention"
+        raise ModelError(f"attention = {attention}: this model has none of that name; {hint}")
+    count = weights.shape[0]
+    if not 0 <= head < count:
+        right = "0" if count == 1 else f"0 to {count - 1}"
+        raise DataError(f"head = {head}: {attention} has no such head; {right} would be right")
+
+
 @dataclass(frozen=True)
-class OfHead(Edit):
-    """An edit of one head."""
+class SetRow(Edit):
+    """One step's distribution, set by hand."""
 
     attention: str
     head: int
-
-    def check(self, before: Trace, scene: Scene) -> None:
-        del scene
-        weights = before.tensors.get(f"{self.attention}.weights")
-        if weights is None:
-            known = [name.removesuffix(".weights") for name in before.tensors if name.endswith(".weights")]
-            raise ModelError(
-                f"attention = {self.attention}: this model has none of that name; {_hint(self.attention, known)}"
-            )
-        count = weights.shape[0]
-        if not 0 <= self.head < count:
-            right = "0" if count == 1 else f"0 to {count - 1}"
-            raise DataError(f"head = {self.head}: {self.attention} has no such head; {right} would be right")
-
-
-@dataclass(frozen=True)
-class SetRow(OfHead):
-    """One step's distribution, set by hand."""
-
     row: int
     weights: tuple[float, ...]
     kind: ClassVar[str] = "set-row"
 
-    def check(self, before: Trace, scene: Scene) -> None:
-        super().check(before, scene)
+    def check(self, before: Trace, editor: Editor) -> None:
+        del editor
+        _check_head(before, self.attention, self.head)
         _, rows, columns = before.tensors[f"{self.attention}.weights"].shape
         if not 0 <= self.row < rows:
             raise DataError(f"row = {self.row}: is past the end of the output; 0 to {rows - 1} would be right")
@@ -179,18 +149,15 @@ class SetRow(OfHead):
             )
         if not (min(self.weights) >= 0 and abs(sum(self.weights) - 1) <= ROUNDING):  # not a number is neither
             raise DataError(f"weights: sum to {sum(self.weights):.3g}: a row is a distribution, 0 or more and 1 in all")
-        if (
-            self.attention.startswith("decoder")
-            and self.attention.endswith("self")
-            and any(self.weights[self.row + 1 :])
-        ):
+        backwards = self.attention.startswith("decoder") and self.attention.endswith("self")
+        if backwards and any(self.weights[self.row + 1 :]):
             raise DataError(
                 f"weights: row {self.row} looks at what is written later; 0 after place {self.row} is right"
             )
 
-    def act(self, moment: Recorded) -> Tensor:
-        row, value = self.row - moment.first, moment.value
-        if moment.name != f"{self.attention}.weights" or not 0 <= row < value.shape[-2]:
+    def act(self, name: str, value: Tensor, editor: Editor) -> Tensor:
+        row = self.row - editor.rows[name]
+        if name != f"{self.attention}.weights" or not 0 <= row < value.shape[-2]:
             return value
         value = value.clone()
         given = torch.tensor(self.weights, dtype=value.dtype, device=value.device)
@@ -201,41 +168,49 @@ class SetRow(OfHead):
 
 
 @dataclass(frozen=True)
-class MuteHead(OfHead):
+class MuteHead(Edit):
     """A head that contributes nothing: its context is zero."""
 
+    attention: str
+    head: int
     kind: ClassVar[str] = "mute-head"
 
-    def act(self, moment: Recorded) -> Tensor:
-        if moment.name != f"{self.attention}.contexts":
-            return moment.value
-        value = moment.value.clone()
+    def check(self, before: Trace, editor: Editor) -> None:
+        del editor
+        _check_head(before, self.attention, self.head)
+
+    def act(self, name: str, value: Tensor, editor: Editor) -> Tensor:  # noqa: ARG002
+        if name != f"{self.attention}.contexts":
+            return value
+        value = value.clone()
         value[:, self.head] = 0
         return value
 
 
 @dataclass(frozen=True)
-class ForceHead(OfHead):
+class ForceHead(Edit):
     """A head that looks at one source word, always; at its pieces evenly.
 
     In a language model, at a word of the text before: steps that have not read it yet look as they did.
     """
 
+    attention: str
+    head: int
     word: int
     kind: ClassVar[str] = "force-head"
 
-    def check(self, before: Trace, scene: Scene) -> None:
-        super().check(before, scene)
-        if self.attention.startswith(f"{_OTHER[scene.side]}.") and self.attention.endswith("self"):
+    def check(self, before: Trace, editor: Editor) -> None:
+        _check_head(before, self.attention, self.head)
+        if self.attention.startswith(f"{_OTHER[editor.side]}.") and self.attention.endswith("self"):
             raise DataError(f"attention = {self.attention}: does not look at source words; a cross attention would")
-        scene.places(self.word)
+        editor.places(self.word)
 
-    def act(self, moment: Recorded) -> Tensor:
-        if moment.name != f"{self.attention}.weights":
-            return moment.value
-        places = moment.scene.places(self.word)
-        first = max(0, max(places) - moment.first) if moment.scene.side == "decoder" else 0
-        value = moment.value.clone()
+    def act(self, name: str, value: Tensor, editor: Editor) -> Tensor:
+        if name != f"{self.attention}.weights":
+            return value
+        places = editor.places(self.word)
+        first = max(0, max(places) - editor.rows[name]) if editor.side == "decoder" else 0
+        value = value.clone()
         value[:, self.head, first:] = 0
         value[:, self.head, first:, [place for place in places if place < value.shape[-1]]] = 1 / len(places)
         return value
@@ -248,18 +223,18 @@ class NoPositions(Edit):
     side: str = "encoder"
     kind: ClassVar[str] = "no-positions"
 
-    def check(self, before: Trace, scene: Scene) -> None:
-        del scene
+    def check(self, before: Trace, editor: Editor) -> None:
+        del editor
         placed, bare = (before.tensors.get(f"{self.side}.{name}") for name in ("placed", "embedded"))
         if placed is None or bare is None or torch.equal(placed, bare):
             raise ModelError(f"side = {self.side}: adds no positions to its embeddings, so there are none to remove")
 
-    def act(self, moment: Recorded) -> Tensor:
-        if moment.name == f"{self.side}.embedded":
-            moment.seen[moment.name] = moment.value
-        if moment.name == f"{self.side}.placed":
-            return moment.seen[f"{self.side}.embedded"]
-        return moment.value
+    def act(self, name: str, value: Tensor, editor: Editor) -> Tensor:
+        if name == f"{self.side}.embedded":
+            editor.seen[name] = value
+        if name == f"{self.side}.placed":
+            return editor.seen[f"{self.side}.embedded"]
+        return value
 
 
 @dataclass(frozen=True)
@@ -269,17 +244,18 @@ class NoScale(Edit):
     attention: str
     kind: ClassVar[str] = "no-scale"
 
-    def check(self, before: Trace, scene: Scene) -> None:
-        OfHead(self.attention, 0).check(before, scene)
+    def check(self, before: Trace, editor: Editor) -> None:
+        del editor
+        _check_head(before, self.attention)
 
-    def act(self, moment: Recorded) -> Tensor:
-        if moment.name == f"{self.attention}.products":
-            moment.seen[moment.name] = moment.value
-        if moment.name != f"{self.attention}.scores":
-            return moment.value
-        if f"{self.attention}.products" not in moment.seen:
+    def act(self, name: str, value: Tensor, editor: Editor) -> Tensor:
+        if name == f"{self.attention}.products":
+            editor.seen[name] = value
+        if name != f"{self.attention}.scores":
+            return value
+        if f"{self.attention}.products" not in editor.seen:
             raise ModelError(f"attention = {self.attention}: has a score without a scale; an inner product has one")
-        return moment.seen[f"{self.attention}.products"]
+        return editor.seen[f"{self.attention}.products"]
 
 
 KINDS: Mapping[str, type[Edit]] = {
@@ -289,27 +265,51 @@ KINDS: Mapping[str, type[Edit]] = {
 
 @dataclass(frozen=True)
 class Editor:
-    """The observer that carries out edits. One for each pass: it counts the rows it has seen."""
+    """The observer that carries out edits. One for each pass: it counts the rows it has seen.
 
-    edits: Sequence[Edit]
-    scene: Scene
+    An edit may know from it what is read, by whom, and which way.
+    """
+
+    edits: tuple[Edit, ...]
+    source: Side  # or, for a language model, the text that it goes on from
+    backwards: bool = False  # a reversed encoder embeds from the last word to the first
+    side: str = "encoder"  # who reads it
     place: str = ""
-    rows: dict[str, int] = field(default_factory=dict)
-    seen: dict[str, Tensor] = field(default_factory=dict)
+    rows: dict[str, int] = field(default_factory=lambda: defaultdict(int))  # of each name that came before in this pass
+    seen: dict[str, Tensor] = field(default_factory=dict)  # what edits remember within it
     active: bool = True
 
+    def anew(self) -> Editor:
+        """For another pass."""
+        return Editor(self.edits, self.source, self.backwards, self.side)
+
+    def places(self, word: int) -> list[int]:
+        """Where a word's pieces stand among what is read: a decoder reads ``<start>`` first."""
+        return [place + (self.side == "decoder") for place in self.source.pieces_of(word)]
+
     def at(self, place: str | int) -> Observer:
-        return Editor(self.edits, self.scene, f"{self.place}{place}.", self.rows, self.seen)
+        return replace(self, place=f"{self.place}{place}.")
 
     def see(self, name: str, value: Tensor) -> Tensor:
         name = self.place + name
-        first = self.rows.get(name, 0)
-        self.rows[name] = first + value.shape[-2]
         for edit in self.edits:
-            value = edit.act(Recorded(name, value, first, self.scene, self.seen))
+            value = edit.act(name, value, self)
+        self.rows[name] += value.shape[-2]
         if name in self.seen:  # what an edit remembers is what the module goes on with, later edits included
             self.seen[name] = value
         return value
+
+
+def changed_text(text: str, edits: Sequence[Edit], read: Read) -> str:
+    """The text after its edits."""
+    for edit in edits:
+        text = edit.text(text, read)
+    return text
+
+
+def forced_prefix(edits: Sequence[Edit]) -> str:
+    """What the output has to begin with."""
+    return "".join([edit.prefix for edit in edits if isinstance(edit, ForcePrefix)][-1:])
 
 
 def to_data(edits: Sequence[Edit]) -> list[dict[str, Any]]:
@@ -353,7 +353,3 @@ def _value(where: str, wanted: str, value: object) -> object:
     if isinstance(value, {"int": int, "str": str}[wanted]) and not isinstance(value, bool):
         return value
     raise DataError(f"{where} = {str(value)[:40]}: of the wrong type; {wanted} would be right")
-
-
-def _hint(name: str, known: Sequence[str]) -> str:
-    return did_you_mean(name, known) if known else "it has no attention"

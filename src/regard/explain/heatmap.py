@@ -27,6 +27,8 @@ class HeatMap:
     most: float = 1.0  # where the scale ends; a diverging one begins at minus that
     sums: bool = False  # whether a row's sum means something: then it stands beside it
     unit: str = "weight"  # of a number
+    image: str = ""  # what the columns are patches of, as a data URI
+    curve: Numbers = ()  # or the numbers that they are, for each channel: it is drawn on these
 
     @property
     def low(self) -> float:

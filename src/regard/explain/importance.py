@@ -1,77 +1,224 @@
-"""Attention beside what each word did: one row a word that was written, one column a word that was read."""
+"""Which words made a run write what it wrote: one question, every method, one answer; and why not another word."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, cast
 
 import torch
 from pydantic import Field
 from torch import Tensor
 
-from regard.explain.alignment import Attended
-from regard.explain.answer import OfSentence, PackedTensor
-from regard.explain.attribution import gradient_between, masking_between
-from regard.explain.looked import Looked
-from regard.explain.views import shares, spoken
-from regard.explain.words import fold, members
+from regard.errors import DataError, did_you_mean
+from regard.explain.answer import Hidden, OfSentence, PackedTensor
+from regard.explain.attribution import LOOKING, POINTS, Asked, Half, Method, check_method, rows_of
+from regard.explain.faithful import method_and_head
+from regard.explain.heatmap import HeatMap, reaching
+from regard.explain.look import Looked, look
+from regard.explain.passes import Of, Subject
+from regard.explain.replay import Model, forward, resting
+from regard.explain.trace import Trace
+from regard.explain.views import View, labelled, numbers
+from regard.nn.observe import UNOBSERVED
+from regard.tasks.load import Trained
+from regard.text.vocabulary import END
 
 
 @dataclass(frozen=True)
-class Importance(OfSentence):
-    """Attention beside what each word did, (words written, words read)."""
+class Attribution(OfSentence):
+    """What each word read was to each word written: of the source, and of the prefix, what was written before."""
 
-    rows: tuple[str, ...]  # special tokens left out
-    columns: tuple[str, ...]
-    attention: Annotated[
-        PackedTensor | None, Field(description="Null where no row of attention belongs to a word written.")
+    run: str
+    output: str
+    method: Method
+    of: Annotated[str, Field(description="What is explained of each step.", examples=["log-probability"])]
+    against: Annotated[str, Field(description="What might have been written instead; empty without a contrast.")]
+    step: Annotated[int | None, Field(description="Of a contrast: which piece of the output it is about, from 0.")]
+    origin: Annotated[str, Field(description="What the numbers are, in words.")]
+    unit: Annotated[str, Field(examples=["nats"])]
+    rows: Annotated[tuple[str, ...], Field(description="Words written or, on request, pieces.")]
+    columns: Annotated[tuple[str, ...], Field(description="Of the source; none for a language model.")]
+    read: Annotated[tuple[str, ...], Field(description="Of the prefix; none for a labeller.")]
+    source: Annotated[PackedTensor | None, Field(description="(rows, columns); null where the method has none.")]
+    prefix: Annotated[PackedTensor | None, Field(description="(rows, read); null where the method has none.")]
+    source_layers: Annotated[
+        PackedTensor | None, Field(description="(layers, rows, columns), where the method has layers.")
     ]
-    attention_origin: str
-    masking: Annotated[PackedTensor, Field(description="Nats by which log p falls when the word is blanked out.")]
-    gradient: Annotated[PackedTensor, Field(description="Gradient of the log-odds times the embedding.")]
-    difference: Annotated[
-        PackedTensor | None, Field(description="Share of attention, less share of masking effects above zero.")
+    prefix_layers: Annotated[PackedTensor | None, Field(description="(layers, rows, read).")]
+    values: Annotated[PackedTensor, Field(description="The number explained, of each row.")]
+    source_share: Annotated[
+        PackedTensor | None,
+        Field(description="Of each row, what is the source's of all sizes; null where only one side has parts."),
     ]
+    completeness_error: Annotated[
+        float | None,
+        Field(description="How far parts are from the sum the method promises, as a share; null: it promises none."),
+    ]
+    trace: Hidden[Trace]
 
     @property
-    def output(self) -> str:
-        return " ".join(self.rows)
+    def main(self) -> tuple[Tensor, tuple[str, ...]]:
+        """The source's part, else the prefix': what a picture shows first."""
+        if self.source is not None:
+            return self.source, self.columns
+        assert self.prefix is not None
+        return self.prefix, self.read
+
+    def picture(self, *, prefix: bool = False) -> HeatMap:
+        """One part as a heat map."""
+        values, columns = self.main
+        if prefix and self.prefix is not None:
+            values, columns = self.prefix, self.read
+        share = self.unit == "share"
+        error = "" if self.completeness_error is None else f"; completeness error {self.completeness_error:.1e}"
+        found = HeatMap(
+            title=self.method,
+            rows=labelled(self.trace, self.rows),
+            columns=columns,
+            values=numbers(values),
+            origin=self.origin + error,
+            row_name="output",
+            column_name="read so far" if columns is self.read and columns is not self.columns else "source",
+            scale="sequential" if share or self.method == "saliency" else "diverging",
+            sums=share,
+            unit=self.unit,
+        )
+        return found if share else reaching(found)
 
 
-def importance(looked: Looked) -> Importance:
-    """Attention, masking and gradient of one output, under the edits it was written with."""
-    if not looked.explanation.speaks:
-        return _nothing(looked)
-    looked.check_gradients()
-    model, trace, read = looked.explanation.model, looked.trace, looked.explanation.read
-    effect = spoken(trace, masking_between(model, read, trace.target, under=looked.under))
-    gradients = spoken(trace, gradient_between(model, read, trace.target, under=looked.under))
-    attention, origin = _attention(looked)
-    difference = None
-    if attention is not None:
-        difference = shares(attention) - shares(effect.weights.clamp(min=0).to(attention))
-    return Importance(effect.rows, effect.columns, attention, origin, effect.weights, gradients.weights, difference)
+def attribute(
+    run: Trained,
+    text: str | Looked,
+    method: str = "masking",
+    of: str = "log-probability",
+    against: str = "",
+    *,
+    step: int | None = None,
+    target: str | None = None,
+    layer: int | None = None,
+    head: str = "best",
+    words: bool = True,
+    special: bool = False,
+    points: int = POINTS,
+) -> Attribution:
+    """What each word read was to each word written, by one method.
+
+    ``text`` may have been looked into already. ``of``: what is explained of each step, its *log-probability*,
+    *probability*, *log-odds* or *entropy*. ``against`` asks why a word was written and not this one: at piece ``step``,
+    or where it came nearest; given several words it is another translation, and the question is about the step at
+    which the two part. ``layer`` and ``head`` count from 1 (see `View`). Integrated gradients take
+    ``points`` on their way.
+    """
+    looked = text if isinstance(text, Looked) else look(run, text, target)
+    check_method(method, of, against)
+    trace = looked.trace
+    place = None if not against else _contrast(run, trace, against, step)
+    read = () if trace.task == "language" else trace.source.rows
+    subject = Subject(looked.model, read, trace.target.ids, cast("Of", of), place, looked.under)
+    if method in ("gradient", "saliency", "integrated-gradients") and place is None:
+        looked.check_gradients()
+    view = View("cross", layer, head, words, special)
+    asked = Asked(subject, trace.source, trace.target, method, view, looked.reader, points)
+    source, prefix, error = asked.halves()
+    groups, rows = asked.rows
+    values = rows_of(subject.values()[:, None], groups, sums=asked.sums)[:, 0]
+    return Attribution(
+        run=looked.run,
+        output=looked.output,
+        method=cast("Method", method),
+        of="contrast" if place else of,
+        against=against,
+        step=None if place is None else place[0],
+        origin=asked.origin(against),
+        unit=asked.unit,
+        rows=rows,
+        columns=source[1] if source else (),
+        read=prefix[1] if prefix else (),
+        source=source[0] if source else None,
+        prefix=prefix[0] if prefix else None,
+        source_layers=source[2] if source else None,
+        prefix_layers=prefix[2] if prefix else None,
+        values=values,
+        source_share=_share(source, prefix) if method not in LOOKING else None,
+        completeness_error=error,
+        trace=trace,
+    )
 
 
-def _nothing(looked: Looked) -> Importance:
-    """Where no word was read before, or none was written, none can have mattered."""
-    rows, columns = (members(side, special=False)[1] for side in (looked.trace.target, looked.explanation.read))
-    empty = torch.zeros(len(rows), len(columns))
-    return Importance(rows, columns, None, "", empty, empty, None)
+def believed(run: Trained, looked: Looked, view: View) -> Attribution | None:
+    """By the method that was measured to be the most faithful for the run; None where nothing was measured, or the text
+    is too long for that method."""
+    if looked.measured is None:
+        return None
+    method, head = method_and_head(looked.measured.best)
+    try:
+        return attribute(run, looked, method, head=head, words=view.words, special=view.special)
+    except DataError:
+        return None
 
 
-def _attention(looked: Looked) -> tuple[Tensor | None, str]:
-    """Between words: to the source by the run's aligner, else of a text to itself, the mean of all heads."""
-    trace, aligner = looked.trace, looked.explanation.aligner
-    if aligner is not None:
-        pair = Attended.of(trace)
-        return aligner.weights((pair.late if aligner.late else pair).by_word), aligner.describe()
-    if "pool.weights" in trace.tensors:
-        weights, origin = trace.tensors["pool.weights"].mean(0), "the attention that pools the states"
-    elif looked.task == "language" and trace.has("decoder", "self"):
-        weights, origin = trace.decoder_self.mean((0, 1)), "self-attention, mean of all heads"
-    elif looked.task == "tag" and trace.has("encoder", "self"):
-        weights, origin = trace.encoder_self.mean((0, 1)), "self-attention, mean of all heads"
+def _share(source: Half, prefix: Half) -> Tensor | None:
+    if source is None or prefix is None:
+        return None
+    ours, theirs = source[0].abs().sum(-1), prefix[0].abs().sum(-1)
+    return ours / (ours + theirs).clamp(min=1e-30)
+
+
+# Contrasts
+
+
+def _contrast(run: Trained, trace: Trace, against: str, step: int | None) -> tuple[int, int]:
+    """The step that a contrast is about, and the piece that might have stood there."""
+    written = trace.target.ids
+    if step is not None:
+        if not 0 <= step < len(written):
+            raise DataError(f"step = {step}: the output has no such piece; 0 to {len(written) - 1} would be right")
+        if against in trace.top_pieces[step]:
+            return _other(step, int(trace.top_ids[step][trace.top_pieces[step].index(against)]), written, against)
+    if run.task in ("tag", "classify"):
+        labels = run.labels.tokens
+        if against not in labels:
+            raise DataError(f"against = {against}: is no label of this run; {did_you_mean(against, labels)}")
+        other = labels.index(against)
+        return _other(_nearest(run.model, trace, [other]) if step is None else step, other, written, against)
+    if run.task == "translate":
+        pieces = run.tokenizers.written(against)
     else:
-        return None, ""
-    return fold(weights, trace.target, looked.explanation.read, special=False).weights, origin
+        assert run.task == "language"
+        pieces = run.tokenizer.encode(against)
+    if not pieces:
+        raise DataError("against = '': has no piece to hold against the output; give a word or another translation")
+    if step is not None:
+        return _other(*_parting(written, step, pieces), written, against)
+    if len(against.split()) > 1:
+        return _other(*_parting(written, 0, [*pieces, END]), written, against)
+    starts = [_parting(written, first, pieces) for first in range(len(written))]
+    steps, others = zip(*starts, strict=True)
+    return _other(*starts[_nearest(run.model, trace, others, steps)], written, against)
+
+
+def _parting(written: Sequence[int], first: int, pieces: Sequence[int]) -> tuple[int, int]:
+    """Where pieces written from ``first`` on would have parted from the output, and the piece that does."""
+    for at, other in enumerate(pieces[: len(written) - first]):
+        if written[first + at] != other:
+            return first + at, other
+    return first, pieces[0]
+
+
+def _other(step: int, other: int, written: Sequence[int], against: str) -> tuple[int, int]:
+    if written[step] == other:
+        raise DataError(f"against = {against}: is what was written; give another word or another translation")
+    return step, other
+
+
+def _nearest(model: Model, trace: Trace, others: Sequence[int], steps: Sequence[int] | None = None) -> int:
+    """Which of the pieces came nearest to being written at its step: its number."""
+    source = () if trace.task == "language" else trace.source.rows
+    with torch.no_grad(), resting(model):
+        scores = forward(model, source, trace.target.ids, UNOBSERVED).log_softmax(-1)  # (T, V)
+    written = torch.tensor(trace.target.ids, device=scores.device)
+    at = torch.arange(len(written)) if steps is None else torch.tensor(steps)
+    other = torch.tensor(others if steps is not None else [others[0]] * len(written), device=scores.device)
+    behind = scores[at, written[at]] - scores[at, other]
+    return int(behind.masked_fill(written[at] == other, torch.inf).argmin())

@@ -7,38 +7,35 @@ from dataclasses import dataclass
 from itertools import combinations, islice
 from pathlib import Path
 from typing import Annotated, Any
-from weakref import WeakKeyDictionary
 
 import torch
 from pydantic import Field
-from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from regard.errors import DataError, ModelError, RegardError
 from regard.explain.alignment import Aligner
 from regard.explain.answer import Answer, Hidden, PackedTensor
 from regard.explain.contextual import (
-    Meaning,
-    Neighbours,
     Occurrence,
+    cosines,
     find,
-    layers,
     meaning,
+    nearest,
     plane,
+    spelled,
     stands_in,
     translations,
+    words_of,
 )
-from regard.models.encoder_decoder import EncoderDecoder
-from regard.models.labeller import Labeller
+from regard.models.generator import EncoderDecoder, Labeller
 from regard.runs.folder import Run
 from regard.tasks.classify import Classifier
 from regard.tasks.corpus import materials
-from regard.tasks.kinds import Trained, task_of
+from regard.tasks.load import Trained, task_of
 from regard.tasks.tag import Tagger
 from regard.tasks.translator import Translator
-from regard.text.tokenizer import Tokenizer
 from regard.text.tokenizers import Tokenizers
-from regard.text.words import space_words
+from regard.text.vocabulary import Tokenizer
 
 SENTENCES = 200  # of the validation text, in which neighbours are looked for
 WORDS = 25  # of the longest of them
@@ -178,35 +175,47 @@ def compare_meanings(
     if predictor.task == "language":
         raise ModelError("meaning: a language model has no encoder, whose layers are compared here; a translator has")
     model, tokenizer, letters = reading_of(predictor)
-    own = find(word, sentences)
-    occurrences = (*own, *_controls(control, sentences))
+    cuts = tokenizer if predictor.task == "translate" else None
+    own = find(word, sentences, cuts)
+    occurrences = (*own, *_controls(control, sentences, cuts))
     found = meaning(model, tokenizer, occurrences, letters=letters)
     # Axes that told two words apart would have nothing left for two meanings: they are those of the word alone.
-    points, explained = plane(found.vectors, len(own))
+    points, explained = plane(found, len(own))
     corpus = tuple(dict.fromkeys((*sentences, *validation_texts(folder))))
     told = zip(occurrences, translated(predictor, occurrences), strict=True)
+    words, every = words_of(model, tokenizer, corpus, letters=letters)
+    known = [normalize(layer, dim=-1) for layer in every]
     return Compared(
         word=word,
         control=control or "",
         occurrences=tuple(
-            WordPlace(one.sentence, str(one), one.word, number >= len(own), *both)
+            WordPlace(one[0], spelled(one), one[1], number >= len(own), *both)
             for number, (one, both) in enumerate(told)
         ),
-        layers=("embedding", *(f"layer {number}" for number in range(1, len(found.vectors)))),
-        cosines=found.cosines(),
+        layers=("embedding", *(f"layer {number}" for number in range(1, len(found)))),
+        cosines=cosines(found),
         points=torch.stack(points),
         explained=tuple(explained),
-        neighbours=_neighbours(found, occurrences, _words(model, tokenizer, letters, corpus), neighbours),
+        neighbours=tuple(
+            tuple(
+                tuple(
+                    Neighbour(spelled(near), near[0], cosine)
+                    for near, cosine in nearest(vector, words, unit, neighbours, besides=one)
+                )
+                for one, vector in zip(occurrences, vectors, strict=True)
+            )
+            for unit, vectors in zip(known, found, strict=True)
+        ),
         searched=len(corpus),
         name="" if folder is None else folder.name,
     )
 
 
-def _controls(control: str | None, sentences: Sequence[str]) -> list[Occurrence]:
+def _controls(control: str | None, sentences: Sequence[str], cuts: Tokenizer | Tokenizers | None) -> list[Occurrence]:
     """The control word wherever it stands; where it stands nowhere, there is nothing to compare with."""
     if not control:
         return []
-    found = find(control, [sentence for sentence in sentences if stands_in(control, sentence)])
+    found = find(control, [sentence for sentence in sentences if stands_in(control, sentence, cuts)], cuts)
     if not found:
         raise DataError(f"control = {control}: stands in none of the sentences; choose a word that does")
     return found
@@ -227,14 +236,16 @@ def reading_of(predictor: Translator | Tagger | Classifier) -> Reading:
 
 def translated(predictor: Translator | Tagger | Classifier, occurrences: Sequence[Occurrence]) -> list[tuple[str, str]]:
     """How each is translated; by a tagger, tagged; a classifier says something of the whole sentence only."""
+    sentences = [one[0] for one in occurrences]
     match predictor:
         case Translator():
             return translations(predictor.model, predictor.tokenizers, occurrences, _aligner(predictor))
         case Tagger():
-            found = predictor.tag([one.sentence for one in occurrences])
-            return [(tags.tags[one.word], " ".join(tags.tags)) for one, tags in zip(occurrences, found, strict=True)]
+            found = predictor.tag(sentences)
+            pairs = zip(occurrences, found, strict=True)
+            return [(tags.tags[word], " ".join(tags.tags)) for (_, word, *_), tags in pairs]
         case Classifier():
-            labels = predictor.classify([one.sentence for one in occurrences])
+            labels = predictor.classify(sentences)
             return [("", found.label) for found in labels]
 
 
@@ -244,25 +255,6 @@ def _aligner(translator: Translator) -> Aligner | None:
         return translator.aligner
     except ModelError:
         return None
-
-
-# What stands near
-
-
-def _neighbours(
-    found: Meaning, occurrences: Sequence[Occurrence], words: Sequence[Neighbours], count: int
-) -> tuple[tuple[Near, ...], ...]:
-    """The nearest words of each occurrence at each layer."""
-    return tuple(
-        tuple(
-            tuple(
-                Neighbour(str(near), near.sentence, cosine)
-                for near, cosine in known.nearest(vector, count, besides=one)
-            )
-            for one, vector in zip(occurrences, vectors, strict=True)
-        )
-        for known, vectors in zip(words, found.vectors, strict=True)
-    )
 
 
 def validation_texts(folder: Path | None) -> list[str]:
@@ -275,24 +267,3 @@ def validation_texts(folder: Path | None) -> list[str]:
         return list(islice((text for text in rows if 0 < len(text.split()) <= WORDS), SENTENCES))
     except RegardError:
         return []
-
-
-_KNOWN: WeakKeyDictionary[nn.Module, dict[str, list[Tensor]]] = WeakKeyDictionary()  # a corpus is read once a model
-
-
-def _words(
-    model: EncoderDecoder | Labeller, tokenizer: Tokenizer | Tokenizers, letters: int, corpus: Sequence[str]
-) -> list[Neighbours]:
-    """The words of some sentences, ready to be searched at every layer; each sentence goes through the model once."""
-    known = _KNOWN.setdefault(model, {})
-    for sentence in known.keys() - set(corpus):
-        del known[sentence]
-    for sentence in corpus:
-        if sentence not in known:
-            known[sentence] = layers(model, tokenizer, sentence, letters=letters)
-    places = tuple(Occurrence(sentence, word) for sentence in corpus for word in range(len(space_words(sentence))))
-    depth = len(known[corpus[0]])
-    return [
-        Neighbours(places, normalize(torch.cat([known[sentence][layer] for sentence in corpus]), dim=-1))
-        for layer in range(depth)
-    ]

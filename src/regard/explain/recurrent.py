@@ -13,10 +13,10 @@ from torch import Tensor
 
 from regard.errors import ModelError
 from regard.explain.answer import Answer, PackedTensor
-from regard.explain.attribution import Under, alone, gradients
+from regard.explain.passes import PREFIX, SOURCE, Subject, Under, alone
+from regard.explain.passes import saliency as saliencies
 from regard.explain.replay import Model
-from regard.explain.side import Rows
-from regard.explain.trace import Trace
+from regard.explain.trace import Rows, Trace
 from regard.nn.recurrent import Stack
 
 GATES = ("input", "forget", "output", "reset", "update")
@@ -122,9 +122,7 @@ def reach(stack: Stack, inputs: Tensor) -> Tensor:
     return leaf.grad.norm(dim=-1).mean(0).flip(0)  # (T,), nearest first
 
 
-def saliency(
-    model: Model, source_ids: Rows, target_ids: Sequence[int] | None = None, *, under: Under = alone
-) -> Tensor:
+def saliency(model: Model, source_ids: Rows, target_ids: Sequence[int], *, under: Under = alone) -> Tensor:
     """``‖∂ log-odds(y_t) / ∂ x_s‖`` (T, S): where there is no attention, what each step's choice hangs on."""
-    found, _ = gradients(model, source_ids, target_ids, under=under)
-    return found.norm(dim=-1)
+    subject = Subject(model, source_ids, tuple(target_ids), "log-odds", under=under)
+    return saliencies(subject)[PREFIX if model.task == "language" else SOURCE]

@@ -17,21 +17,18 @@ from torch.nn.utils.rnn import pad_sequence
 
 from regard.decode.cancel import check_cancelled
 from regard.errors import DataError
-from regard.explain.side import Rows, Side, spell, with_letters
-from regard.explain.trace import Trace
-from regard.models.encoder_decoder import EncoderDecoder
-from regard.models.labeller import Labeller
-from regard.models.language_model import LanguageModel
+from regard.explain.trace import Rows, Side, Trace, spell, with_letters
+from regard.models.generator import EncoderDecoder, Labeller, LanguageModel
 from regard.models.recurrent import RecurrentEncoder
 from regard.models.transformer import TransformerEncoder
 from regard.nn.attention import Attention
+from regard.nn.embeddings import VectorEmbedding
 from regard.nn.observe import UNOBSERVED, Observer, Recorder
 from regard.nn.words import WordEmbedding
-from regard.text.special import END, PAD, START
-from regard.text.tokenizer import Tokenizer
+from regard.text.vocabulary import END, PAD, START, Tokenizer
 
 Model = EncoderDecoder | LanguageModel | Labeller
-Detail = Literal["weights", "usual", "all"]
+Detail = Literal["weights", "usual", "blocks", "all"]
 TOP = 5
 MOST_PIECES = 2_000  # of a text or an output that is looked into
 MOST_NUMBERS = 8_000_000  # weights of one trace: 32 MB, about 230 pieces through 6 + 6 layers of 8 heads
@@ -40,7 +37,12 @@ MOST_NUMBERS = 8_000_000  # weights of one trace: 32 MB, about 230 pieces throug
 _WEIGHTS = frozenset(("weights", "probabilities", "centre"))
 _GATES = frozenset(("input", "forget", "candidate", "output", "reset", "update", "cell", "hidden"))
 _STATES = frozenset(("embedded", "placed", "states", "features"))
-_KEPT = {"weights": _WEIGHTS, "usual": _WEIGHTS | _GATES | _STATES}
+_BLOCKS = frozenset(("values", "normed", "attended", "crossed"))
+_KEPT = {
+    "weights": _WEIGHTS,
+    "usual": _WEIGHTS | _GATES | _STATES,
+    "blocks": _WEIGHTS | _GATES | _STATES | _BLOCKS,
+}
 
 
 @dataclass(frozen=True)
@@ -166,13 +168,15 @@ def _first(model: Model) -> tuple[int, ...]:
 
 @contextmanager
 def resting(model: nn.Module) -> Iterator[None]:
-    """Without dropout, and afterwards as it was."""
+    """Without dropout, and afterwards as it was; one that rests already is left alone."""
     training = model.training
-    model.eval()
+    if training:
+        model.eval()
     try:
         yield
     finally:
-        model.train(training)
+        if training:
+            model.train()
 
 
 def check(model: Model, source_ids: Rows, target_ids: Sequence[int] | None) -> None:
@@ -214,10 +218,11 @@ def weights_of(model: Model, read: int, written: int) -> int:
 
 
 def reads_letters(model: Model) -> bool:
-    """Whether each id of the source is to be followed by the letters it is written in."""
-    encoder = model.encoder if model.task == "label" else None
+    """Whether each id of the source is to be followed by the letters it is written in, or the numbers of a vector."""
+    encoder = None if model.task == "language" else model.encoder
     embedding = encoder.embedding if isinstance(encoder, TransformerEncoder | RecurrentEncoder) else None
-    return isinstance(embedding, WordEmbedding) and embedding.spelling is not None
+    spelled = isinstance(embedding, WordEmbedding) and embedding.spelling is not None
+    return spelled or isinstance(embedding, VectorEmbedding)
 
 
 def reads_backwards(model: Model) -> bool:

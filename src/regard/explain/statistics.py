@@ -6,8 +6,6 @@ With α the weights (T, S) of a head, whose rows are distributions:
 - coverage = mean_s min(1, Σ_t α_ts): how much of the source was attended to (as in Wu et al., 2016);
 - distance = mean_t Σ_s α_ts |s − t (S − 1) / (T − 1)|: tokens away from the diagonal;
 - diagonality = the correlation of t and s when pairs are drawn with weight α_ts: 1 straight, −1 reversed.
-
-Attention rollout (Abnar and Zuidema, 2020) follows the layers down to the words themselves.
 """
 
 from __future__ import annotations
@@ -22,8 +20,7 @@ from torch import Tensor
 from regard.errors import ModelError
 from regard.explain.answer import Answer, computed
 from regard.explain.trace import Trace
-from regard.text.special import END
-from regard.text.tokenizer import SILENT
+from regard.text.vocabulary import END, SILENT
 
 SideName = Literal["encoder", "decoder", "cross"]
 MOST = 0.5  # a head is called after what gets at least this share of its weight
@@ -139,33 +136,3 @@ def _correlation(weights: Tensor, times: Tensor, places: Tensor) -> Tensor:
     covariance = torch.einsum("lhts,lht,lhs->lh", joint, t, s)
     spread = ((row * t.square()).sum(-1) * (column * s.square()).sum(-1)).sqrt()
     return torch.where(spread > 1e-12, covariance / spread.clamp(min=1e-12), torch.zeros_like(spread))
-
-
-def rollout(weights: Tensor) -> Tensor:
-    """Self-attention (L, H, S, S), followed down: what of each input there is in each place, after every layer.
-
-    ``R_l = ½ (A_l + 1) R_{l−1}`` with A the mean over heads and ½ for the residual connection.
-    """
-    size = weights.shape[-1]
-    identity = torch.eye(size, dtype=weights.dtype, device=weights.device)
-    reached, found = identity, []
-    for layer in weights.mean(1):
-        reached = (layer + identity) @ reached / 2
-        found.append(reached)
-    return torch.stack(found)  # (L, S, S)
-
-
-def rollout_to_source(trace: Trace) -> tuple[Tensor, Tensor]:
-    """The same for the decoder: what of each source token (T, S) and of each token read (T, T) is in each step.
-
-    Abnar and Zuidema have encoders only. Here every sublayer hands on half of what it got and adds half of what
-    it looked at; cross-attention looks at the encoder's rollout. The two parts of a row sum to one.
-    """
-    encoder = rollout(trace.encoder_self)[-1]
-    own, cross = trace.decoder_self.mean(1), trace.cross.mean(1)  # (L, T, T), (L, T, S)
-    identity = torch.eye(own.shape[-1], dtype=own.dtype, device=own.device)
-    read, source = identity, torch.zeros_like(cross[0])
-    for past, look in zip(own, cross, strict=True):
-        mix = (past + identity) / 2
-        read, source = mix @ read / 2, (mix @ source + look @ encoder) / 2
-    return source, read

@@ -4,20 +4,218 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from types import MappingProxyType
+from typing import Annotated, Any, Literal
 
 import torch
+from pydantic import Field
 from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import Tensor
 
 from regard.errors import DataError, ModelError
-from regard.explain.side import Side
+from regard.explain.answer import Answer, Hidden
 from regard.files import new_file
+from regard.text.reading import is_unspaced
+from regard.text.subwords import SPACE
+from regard.text.vocabulary import SILENT, SPECIAL_TOKENS, START, UNK, Tokenizer
+from regard.text.words import legible, space_words
+
+# One side of a trace: ids, the pieces they spell, and the whitespace word that each piece is in.
+
+OUTSIDE = -1  # the word of a special token
+Rows = Sequence[int] | Sequence[Sequence[int]]  # ids, or each id followed by the letters it is written in
+BYTES = ("byte", "byte-bpe")  # tokenizers whose pieces are parts of letters
+_QUESTION_MARK = "<0x3F>"  # stands for <unk> among bytes, which have no piece of that name
+
+
+@dataclass(frozen=True)
+class Side(Answer):
+    """One side of a trace: pieces and words."""
+
+    ids: tuple[int, ...] = ()  # special tokens included
+    pieces: Annotated[tuple[str, ...], Field(description="As the model reads them.")] = ()
+    word_of: Annotated[
+        tuple[int, ...], Field(description="For each piece the number of its word; -1 for special tokens.")
+    ] = ()
+    words: Annotated[tuple[str, ...], Field(description="At whitespace.")] = ()
+    letters: Hidden[tuple[tuple[int, ...], ...]] = ()  # for each piece, where the model reads how it is written
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def rows(self) -> Rows:
+        """What the model reads: ids, with their letters where it takes them."""
+        if not self.letters:
+            return self.ids
+        return [[number, *letters] for number, letters in zip(self.ids, self.letters, strict=True)]
+
+    def pieces_of(self, word: int) -> list[int]:
+        """The places of a word's pieces."""
+        if not 0 <= word < len(self.words):
+            raise DataError(f"word = {word}: there is no such word; words count from 0 to {len(self.words) - 1}")
+        return [place for place, owner in enumerate(self.word_of) if owner == word]
+
+
+def so_far(written: Side) -> Side:
+    """What a decoder read at each step: ``<start>``, then the output but for its last piece."""
+    pieces = (SPECIAL_TOKENS[START], *written.pieces[:-1])
+    return Side((START, *written.ids[:-1]), pieces, (OUTSIDE, *written.word_of[:-1]), written.words)
+
+
+def with_letters(rows: Rows) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
+    """The ids, and the letters of each where there are some."""
+    ids = tuple(row if isinstance(row, int) else row[0] for row in rows)
+    return ids, tuple(tuple(row[1:]) for row in rows if not isinstance(row, int) and len(row) > 1)
+
+
+def spell(rows: Rows, tokenizer: Tokenizer | None = None, text: str | None = None, *, at_spaces: bool = False) -> Side:
+    """The side that ids stand for, with their letters where they have some.
+
+    With the ``text`` they came from, an unknown word shows as itself.
+    Words are those of the text at whitespace, whatever the tokenizer; so word 3 of a trace is word 3 of a
+    gold alignment. In a script without spaces, as in Chinese, each piece is a word, unless they are to be counted
+    ``at_spaces`` all the same. Without a tokenizer each id is a word and is spelled as its number.
+    """
+    ids, letters = with_letters(rows)
+    side = _spelled(ids, tokenizer, text)
+    whole = at_spaces or tokenizer is None or tokenizer.kind in BYTES or not _is_unspaced(side)
+    side = side if whole else apart(side, bare=SPACE)
+    return replace(side, letters=letters) if letters else side
+
+
+def _spelled(ids: tuple[int, ...], tokenizer: Tokenizer | None, text: str | None) -> Side:
+    if tokenizer is None:
+        return _numbers(ids)
+    if tokenizer.kind == "vectors":
+        names = tuple(map(str, range(1, len(ids) + 1)) if text is None else tokenizer.pieces(text))
+        return Side(ids, names, tuple(range(len(names))), names)
+    printed = [number for number in ids if number not in tokenizer.silent]
+    pieces = [tokenizer.token(number) for number in printed]
+    if text is not None and len(known := tokenizer.pieces(text)) == len(pieces):
+        pieces = known
+    named = [_QUESTION_MARK if tokenizer.kind == "byte" and piece == SPECIAL_TOKENS[UNK] else piece for piece in pieces]
+    owners = tokenizer.word_of(named)
+    words = space_words(tokenizer.decode(printed) if text is None else text)
+    if owners and len(words) != owners[-1] + 1:  # a text that does not come back as it was, as after <unk>
+        words = _decoded_apart(printed, owners, tokenizer)
+    special = {number: tokenizer.token(number) for number in ids if number in tokenizer.silent - SILENT}
+    return _with_special(ids, pieces, owners, words, special)
+
+
+def _is_unspaced(side: Side) -> bool:
+    """Whether most letters of its words of several pieces are of a script without spaces."""
+    counts = Counter(owner for owner in side.word_of if owner != OUTSIDE)
+    letters = [letter for word, count in counts.items() if count > 1 for letter in side.words[word]]
+    return 2 * sum(map(is_unspaced, letters)) > len(letters)
+
+
+def apart(side: Side, bare: str = "") -> Side:
+    """Every piece as a word of its own; special tokens stay. A mark that stands ``bare`` belongs to the next piece."""
+    owners, words, begun = list[int](), list[str](), False
+    for piece, owner in zip(side.pieces, side.word_of, strict=True):
+        if owner == OUTSIDE:
+            owners.append(OUTSIDE)
+            continue
+        word = legible(piece).replace(bare, "") if bare else legible(piece)
+        words = [*(words[:-1] if begun else words), word]
+        owners.append(len(words) - 1)
+        begun = piece == bare
+    return replace(side, word_of=tuple(owners), words=tuple(words))
+
+
+def _numbers(ids: tuple[int, ...]) -> Side:
+    printed = [str(number) for number in ids if number not in SILENT]
+    return _with_special(ids, printed, list(range(len(printed))), printed)
+
+
+def _with_special(
+    ids: tuple[int, ...],
+    pieces: Sequence[str],
+    owners: Sequence[int],
+    words: Sequence[str],
+    others: Mapping[int, str] = MappingProxyType({}),
+) -> Side:
+    """``others`` are special tokens besides those that every vocabulary has."""
+    named = {**{number: SPECIAL_TOKENS[number] for number in SILENT}, **others}
+    spelled, placed = iter(pieces), iter(owners)
+    return Side(
+        ids,
+        tuple(named[number] if number in named else next(spelled) for number in ids),
+        tuple(OUTSIDE if number in named else next(placed) for number in ids),
+        tuple(words),
+    )
+
+
+def _decoded_apart(printed: Sequence[int], owners: Sequence[int], tokenizer: Tokenizer) -> list[str]:
+    groups: list[list[int]] = [[] for _ in range(owners[-1] + 1)]
+    for number, owner in zip(printed, owners, strict=True):
+        groups[owner].append(number)
+    return [tokenizer.decode(group).strip() for group in groups]
+
+
+# Pieces into words: weights between pieces become weights between the words a reader sees.
+#
+# The weight on a source word is the *sum* over its pieces: a row stays a distribution. The row of a target word
+# is the *mean* over the steps that wrote its pieces: each of them is a distribution, and so is their mean. Words
+# are those of the text at whitespace, for every tokenizer and script. Special tokens stay as they are, unless
+# they are left out.
+
+
+@dataclass(frozen=True)
+class Folded:
+    """Weights between words, with the labels of both axes."""
+
+    weights: Tensor  # (…, T, S)
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+
+
+def fold(weights: Tensor, target: Side, source: Side, *, special: bool = True) -> Folded:
+    """``weights`` (…, T, S) between pieces, folded on both sides.
+
+    Without ``special``, ``<end>`` and its like have neither row nor column; rows then sum to what is left.
+    """
+    (down_places, rows), (places, columns) = members(target, special=special), members(source, special=special)
+    down = _membership(down_places, len(target), weights)
+    down = down / down.sum(1, keepdim=True)  # mean
+    across = _membership(places, len(source), weights)  # sum
+    return Folded(down @ weights @ across.T, rows, columns)
+
+
+def members(side: Side, *, special: bool) -> tuple[list[list[int]], tuple[str, ...]]:
+    """The places of each word's pieces and, on request, each special token by itself, in the order of the text; and
+    what each is called."""
+    groups: list[list[int]] = []
+    labels: list[str] = []
+    last: int | None = None
+    for place, (piece, word) in enumerate(zip(side.pieces, side.word_of, strict=True)):
+        if word == OUTSIDE:
+            if special:
+                groups.append([place])
+                labels.append(piece)
+        elif word == last:
+            groups[-1].append(place)
+        else:
+            groups.append([place])
+            labels.append(side.words[word])
+        last = word
+    return groups, tuple(labels)
+
+
+def _membership(groups: list[list[int]], pieces: int, like: Tensor) -> Tensor:
+    """One row a group, with ones at its pieces."""
+    matrix = torch.zeros(len(groups), pieces, dtype=like.dtype, device=like.device)
+    for number, group in enumerate(groups):
+        matrix[number, group] = 1
+    return matrix
+
 
 Task = Literal["translate", "language", "label"]
 FORMAT = 1

@@ -16,10 +16,7 @@ from regard.errors import DataError, SettingsError, did_you_mean
 from regard.explain.alignment import Aligner, Attended
 from regard.explain.heatmap import HeatMap, Numbers, reaching
 from regard.explain.recurrent import filling, gates
-from regard.explain.side import OUTSIDE, Side, apart
-from regard.explain.trace import Trace
-from regard.explain.words import Folded, fold, members
-from regard.text.special import START
+from regard.explain.trace import Folded, Side, Trace, apart, fold, members, so_far
 from regard.text.words import legible
 
 Which = Literal["cross", "encoder", "decoder"]
@@ -52,10 +49,15 @@ def sides_of(trace: Trace) -> list[str]:
     return [side for side, place in _PLACES.items() if trace.has(*place)]
 
 
+def first_view(trace: Trace) -> View:
+    """What to show by default: the source if it is attended to, else what there is."""
+    return View(side=(*sides_of(trace), "cross")[0])
+
+
 def attention_map(trace: Trace, view: View, aligner: Aligner | None = None) -> HeatMap:
     """One picture of a trace's attention."""
     weights = stacked(trace, view.side)  # (L, H, T, S)
-    chosen, origin = _chosen(weights, view, aligner)
+    chosen, origin = chosen_weights(weights, view, aligner)
     return _between(trace, chosen, view, origin)
 
 
@@ -87,7 +89,7 @@ def stacked(trace: Trace, side: str) -> Tensor:
             raise SettingsError(f"side = {side}: no such attention; {did_you_mean(side, NAMES)}")
 
 
-def _chosen(weights: Tensor, view: View, aligner: Aligner | None) -> tuple[Tensor, str]:
+def chosen_weights(weights: Tensor, view: View, aligner: Aligner | None) -> tuple[Tensor, str]:
     """The (T, S) that a view asks for, and what to call it."""
     layers, heads = weights.shape[:2]
     layer = None if view.layer is None else _numbered("layer", view.layer, layers)
@@ -165,13 +167,7 @@ def _axes(trace: Trace, side: str) -> tuple[Side, Side]:
         case "encoder":
             return trace.source, trace.source
         case _:
-            return trace.target, read_so_far(trace)
-
-
-def read_so_far(trace: Trace) -> Side:
-    """What a decoder read at each step: ``<start>``, then the output but for its last piece."""
-    written = trace.target
-    return Side((START, *written.ids[:-1]), trace.inputs, (OUTSIDE, *written.word_of[:-1]), written.words)
+            return trace.target, so_far(trace.target)
 
 
 def numbers(values: Tensor) -> Numbers:
@@ -182,23 +178,15 @@ def numbers(values: Tensor) -> Numbers:
 # Importance
 
 
-def spoken(trace: Trace, effect: Folded) -> Folded:
-    """The rows that are words: an effect has a row for ``<end>`` too."""
-    groups = members(trace.target, special=True)[0]
-    kept = [row for row, places in enumerate(groups) if trace.target.word_of[places[0]] != OUTSIDE]
-    return Folded(effect.weights[kept], tuple(effect.rows[row] for row in kept), effect.columns)
-
-
 def masking_map(trace: Trace, effect: Folded) -> HeatMap:
     """How far the log-probability of each output word falls when a source word is blanked out."""
-    kept = spoken(trace, effect)
     output = "label" if trace.task == "label" else "output word"
     return reaching(
         HeatMap(
             title="effect of masking",
-            rows=_labelled(trace, kept.rows),
-            columns=kept.columns,
-            values=numbers(kept.weights),
+            rows=labelled(trace, effect.rows),
+            columns=effect.columns,
+            values=numbers(effect.weights),
             origin=f"log p of the {output}, less log p with a word's embedding set to zero",
             row_name="output",
             column_name="blanked out",
@@ -208,7 +196,7 @@ def masking_map(trace: Trace, effect: Folded) -> HeatMap:
     )
 
 
-def _labelled(trace: Trace, rows: tuple[str, ...]) -> tuple[str, ...]:
+def labelled(trace: Trace, rows: tuple[str, ...]) -> tuple[str, ...]:
     """A tag by itself does not say whose it is."""
     if trace.task != "label" or len(rows) != len(trace.source):
         return rows
@@ -217,14 +205,13 @@ def _labelled(trace: Trace, rows: tuple[str, ...]) -> tuple[str, ...]:
 
 def difference_map(trace: Trace, attention: Aligner, effect: Folded) -> HeatMap:
     """Where attention and masking disagree: each row as shares of one, and the one less the other."""
-    kept = spoken(trace, effect)
     pair = Attended.of(trace)
     looked = attention.weights((pair.late if attention.late else pair).by_word)  # (T words, S words)
     return HeatMap(
         title="attention less masking",
-        rows=kept.rows,
-        columns=kept.columns,
-        values=numbers(shares(looked) - shares(kept.weights.clamp(min=0).to(looked))),
+        rows=effect.rows,
+        columns=effect.columns,
+        values=numbers(shares(looked) - shares(effect.weights.clamp(min=0).to(looked))),
         origin="share of the row's attention, less share of its masking effects above zero; special tokens left out",
         row_name="output",
         column_name="source",

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from regard.decode.options import Options
 from regard.errors import DataError, ModelError
+from regard.explain.asked import read, spelling
 from regard.explain.look import UNSEARCHED
-from regard.explain.replay import Spelling, check_size
-from regard.explain.side import Rows, Side, spell
+from regard.explain.replay import check_size
+from regard.explain.trace import Rows, Side, spell
 from regard.explain.walkthrough.step import Walkthrough
 from regard.explain.walkthrough.walk import NoSuchPlaceError, SideName, walkthrough
 from regard.settings.call import DecodeSettings
-from regard.tasks.classify import Classifier
-from regard.tasks.kinds import Trained
-from regard.tasks.tag import Tagger
-from regard.text.casing import MARKS
-from regard.text.special import END
+from regard.tasks.load import Trained
+from regard.text.vocabulary import END
+from regard.text.words import MARKS
 
 
 def walk_text(
@@ -36,31 +37,32 @@ def walk_text(
         raise DataError("text = '': an empty sentence has nothing to walk through; give it a word")
     if decode is not None and predictor.task != "translate":
         raise ModelError(UNSEARCHED)
+    rows: Rows = ()
+    ids: Sequence[int] | None = None
     match predictor.task:
         case "translate":
             predictor.search.check_whole(text)
             check_size(predictor.model, len(predictor.tokenizers.read(text)), 0)
             trace = predictor.translate(text, None if decode is None else Options.of(decode)).trace()
-            source, target = trace.source, trace.target
-            spelling = Spelling(predictor.tokenizers.source, predictor.tokenizers.target, text)
-            owner, counted = ("the text", source) if side == "encoder" else ("the translation", target)
+            rows, ids = trace.source.rows, trace.target.ids
+            owner, counted = ("the text", trace.source) if side == "encoder" else ("the translation", trace.target)
             place = _place(counted, word, owner)
-            return walkthrough(
-                predictor.model, source.ids, target.ids, spelling, layer=layer, head=head, position=place, side=side
-            )
         case "language":
             target = spell([*predictor.tokenizer.encode(text), END], predictor.tokenizer, text)
             check_size(predictor.model, 0, len(target))
-            spelling = Spelling(target=predictor.tokenizer, target_text=text)
-            place = _place(target, word, "the text")
-            return walkthrough(
-                predictor.model, (), target.ids, spelling, layer=layer, head=head, position=place, side=side
-            )
-        case "tag" | "classify":
-            rows, place = _labelled(predictor, text, word)
+            ids, place = target.ids, _place(target, word, "the text")
+        case "tag":
+            rows, first = read(predictor, text).rows, predictor.reader.words(text.split())[1]
+            if not 0 <= word < len(first):
+                raise NoSuchPlaceError("word", word, len(first), "the text")
             check_size(predictor.model, len(rows), 0)
-            spelling = Spelling(predictor.reader.tokenizer, source_text=text, labels=tuple(predictor.labels))
-            return walkthrough(predictor.model, rows, None, spelling, layer=layer, head=head, position=place, side=side)
+            place = first[word]
+        case "classify":
+            source = read(predictor, text)
+            rows, place = source.rows, _place(source, word, "the text")
+            check_size(predictor.model, len(rows), 0)
+    how = spelling(predictor, text)
+    return walkthrough(predictor.model, rows, ids, how, layer=layer, head=head, position=place, side=side)
 
 
 def _place(side: Side, word: int, owner: str) -> int:
@@ -71,19 +73,3 @@ def _place(side: Side, word: int, owner: str) -> int:
         raise NoSuchPlaceError("word", word, len(side.words), owner)
     places = side.pieces_of(word)
     return next((place for place in places if side.pieces[place] not in MARKS), places[0])
-
-
-def _labelled(predictor: Tagger | Classifier, text: str, word: int) -> tuple[Rows, int]:
-    """What a labeller reads, and where in it the word is."""
-    if predictor.task == "classify":
-        read = _bare(predictor.reader.text(text))
-        return read, _place(spell(read, predictor.reader.tokenizer, text), word, "the text")
-    rows, first = predictor.reader.words(text.split())
-    if not 0 <= word < len(first):
-        raise NoSuchPlaceError("word", word, len(first), "the text")
-    return _bare(rows), first[word]
-
-
-def _bare(rows: list[list[int]]) -> Rows:
-    """Ids alone, where no letters follow them."""
-    return rows if any(len(row) > 1 for row in rows) else [row[0] for row in rows]

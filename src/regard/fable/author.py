@@ -9,7 +9,6 @@ from regard.fable.clauses import (
     DEFINITE,
     FREE,
     GROUPS,
-    NUMERALS,
     ONE,
     SOME,
     TENSES,
@@ -19,22 +18,11 @@ from regard.fable.clauses import (
     possessor,
 )
 from regard.fable.forms import french, hindi
+from regard.fable.forms.english import NUMERALS
 from regard.fable.invented import invent
 from regard.fable.lexicon import Noun, Tense, Verb
 from regard.fable.pools import Pools
-from regard.fable.syntax import (
-    Adjunct,
-    Asked,
-    Being,
-    Clause,
-    Conjunction,
-    NounPhrase,
-    Person,
-    Pronoun,
-    Speech,
-    Subject,
-    Text,
-)
+from regard.fable.syntax import Adjunct, Asked, Being, Clause, Conjunction, NounPhrase, Person, Pronoun, Subject, Text
 
 SHORTEST_CLAUSE, LONGEST_CLAUSE = 4, 16
 EVERYDAY, LONGEST_EVERYDAY = 0.3, 9  # the share of sentences about I and you at present, and their length
@@ -168,10 +156,10 @@ class Author(Composer):
         match phrase.slot:
             case "NAME":
                 name = self.pick(self.pools.lexicon.names)
-                phrase = phrase.filled(name.name, name.french[0], name.hindi.direct[0])
+                phrase = phrase.filled(name.name, name.french[0], name.hindi[0])
             case "PLACE":
                 town = self.pick(self.pools.towns)
-                phrase = phrase.filled(town.name, town.french[0], town.hindi.direct[0])
+                phrase = phrase.filled(town.name, town.french[0], town.hindi[0])
             case "WEEKDAY":
                 row = self.pick(self.pools.lexicon.calendar["weekday"])
                 phrase = phrase.filled(row["english"], row["french"], row["hindi"])
@@ -405,7 +393,7 @@ class Author(Composer):
         else:
             subject = self.simple(self.fresh(self.pools.humans), words, FREE)
         text = self.sentence(size - words - 1)
-        text.speech = Speech(subject, "ask" if text.mark == "?" else "answer" if text.opener else "say")
+        text.speech = subject, "ask" if text.mark == "?" else "answer" if text.opener else "say"
         return text
 
 

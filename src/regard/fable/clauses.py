@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import NamedTuple, TypeVar
 
-from regard.fable.forms.french import NUMBERS
+from regard.fable.forms.english import NUMERALS
 from regard.fable.lexicon import Adjective, Adverb, Context, Noun, Tense, Verb
 from regard.fable.pools import FEELINGS, Acts, Place, Pools
 from regard.fable.syntax import (
@@ -32,14 +32,12 @@ from regard.fable.syntax import (
     NounPhrase,
     Person,
     Pronoun,
-    Relative,
     Subject,
     Text,
 )
 
 Item = TypeVar("Item")
 NUMBER = "a number"  # a place for one: drawn anew each time
-NUMERALS = tuple(NUMBERS)
 
 
 class Determiners(NamedTuple):
@@ -113,35 +111,15 @@ def beside(own: str, determiners: Determiners) -> Determiners:
     return without(determiners, frozenset(POSSESSIVES) - allowed, own)
 
 
-def group_words(
-    predicate: Verb | Adjective,
-    tense: Tense,
-    negation: Negation,
-    *,
-    question: bool = False,
-    modal: Modal = "",
-    progressive: bool = False,
-    contracted: bool = False,
-) -> int:
-    """How many English words the verb takes: ate, will eat, is eating, didn't eat, looked for; was, will not be."""
-    if isinstance(predicate, Adjective):
-        return 1 + (tense == "future") + bool(negation) - contracted
-    supported = tense == "future" or negation == "not" or question or modal in {"can", "must"} or progressive
-    contracted = contracted or (modal == "can" and negation == "not" and not question)  # cannot
-    wanting = 2 * (modal == "want")
-    return 1 + supported + wanting + bool(negation) + bool(predicate.particle) - contracted
-
-
 def clause_words(clause: Clause) -> int:
-    return group_words(
-        clause.predicate,
-        clause.tense,
-        clause.negation,
-        question=clause.question,
-        modal=clause.modal,
-        progressive=clause.progressive,
-        contracted=clause.contracted,
-    )
+    """How many English words the verb takes: ate, will eat, is eating, didn't eat, looked for; was, will not be."""
+    predicate, negation, modal = clause.predicate, clause.negation, clause.modal
+    if isinstance(predicate, Adjective):
+        return 1 + (clause.tense == "future") + bool(negation) - clause.contracted
+    supported = clause.tense == "future" or negation == "not" or clause.question or clause.progressive
+    supported = supported or modal in {"can", "must"}
+    contracted = clause.contracted or (modal == "can" and negation == "not" and not clause.question)  # cannot
+    return 1 + supported + 2 * (modal == "want") + bool(negation) + bool(predicate.particle) - contracted
 
 
 def narrow(verbs: tuple[Verb, ...], spare: int) -> tuple[Verb, ...]:
@@ -282,9 +260,9 @@ class Composer:
         left = size - own - 1
         alone = noun.animate and (left == 1 or self.draw() < 0.65)
         if alone or self.draw() < 0.2 or not self.pools.undergone[noun]:
-            phrase.relative = Relative(self.doing(phrase, left, tense))
+            phrase.relative = self.doing(phrase, left, tense)
         else:
-            phrase.relative = Relative(self.undergoing(noun, left, tense))
+            phrase.relative = self.undergoing(noun, left, tense)
         return phrase
 
     # ── Clauses ────────────────────────────────────────────────────────────────────────────────────
@@ -377,7 +355,7 @@ class Composer:
     def undergoing(self, noun: Noun, size: int, tense: Tense) -> Clause:
         """The inside of *the mouse that the cat ate*."""
         verb = self.fresh(self.pools.undergone[noun])
-        spare = size - group_words(verb, tense, "")
+        spare = size - clause_words(Clause(None, verb, tense))
         if spare == 1 or self.draw() < 0.2:
             clause = Clause(Pronoun(self.pick(OTHERS)), verb, tense)
             self.adverbials(clause, spare - 1, self.beside(clause))
@@ -411,7 +389,8 @@ class Composer:
             negation = ""
         short = tight and negation == "not"
         modal = self.modal(noun, room, tense) if not asked else ""
-        verbal = group_words(self.pools.plainest, tense, negation, question=question, modal=modal, contracted=short)
+        plainest = Clause(None, self.pools.plainest, tense, negation, question, contracted=short, modal=modal)
+        verbal = clause_words(plainest)
         predicate: Verb | Adjective
         if asked:
             predicate = self.asked_about(acts, noun, asked, room)
@@ -651,7 +630,7 @@ class Composer:
         people = not riddle and self.draw() < 0.4
         subject = self.fresh(self.pools.humans if people else self.pools.animals)
         verb = self.common(self.pools.acts[subject].upon)
-        spare = size - group_words(verb, tense, "") - 8
+        spare = size - clause_words(Clause(None, verb, tense)) - 8
         if not 0 <= spare <= 5:
             return None
         doer, patient, degree = self.spread(spare)
@@ -696,7 +675,7 @@ class Composer:
         context = self.pick(self.pools.lexicon.contexts)
         verb = self.pick(context.verbs)
         phrases = 2 + bool(context.objects and context.prepositions)
-        spare = size - group_words(verb, tense, "") - 2 * phrases - bool(context.prepositions)
+        spare = size - clause_words(Clause(None, verb, tense)) - 2 * phrases - bool(context.prepositions)
         if not 0 <= spare <= 2 * phrases + 1:
             return None
         timed = spare == 2 * phrases + 1 or (spare > 0 and self.draw() < 0.2)

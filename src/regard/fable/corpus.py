@@ -8,10 +8,10 @@ split a sentence belongs to: whatever the seed and the length, no sentence can b
 from __future__ import annotations
 
 from bisect import bisect
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from hashlib import blake2b
-from itertools import accumulate
+from itertools import accumulate, islice
 from random import Random
 from typing import Literal, get_args
 
@@ -55,23 +55,15 @@ def generate(
     for name, value in (("seed", seed), ("start", start)):
         if value < 0:
             raise SettingsError(f"{name} = {value}: must not be negative; 0 or more would be right")
-    if not 0 <= riddles <= 1:
-        raise SettingsError(f"riddles = {riddles}: is a share of clauses; 0 to 1 would be right")
-    if not 0 <= unknown <= 1:
-        raise SettingsError(f"unknown = {unknown}: is a share of sentences; 0 to 1 would be right")
+    for name, share, what in (("riddles", riddles, "clauses"), ("unknown", unknown, "sentences")):
+        if not 0 <= share <= 1:
+            raise SettingsError(f"{name} = {share}: is a share of {what}; 0 to 1 would be right")
     lengths = range(minimum_words, maximum_words + 1)
-    return stream(language, split, seed, range(start, start + count), lengths, riddles=riddles, unknown=unknown)
+    return stream(language, split, seed, range(start, start + count), lengths, riddles, unknown)
 
 
-def stream(
-    language: Language,
-    split: Split,
-    seed: int,
-    numbers: range,
-    lengths: range,
-    *,
-    riddles: float = 0.0,
-    unknown: float = 0.0,
+def stream(  # noqa: PLR0917
+    language: Language, split: Split, seed: int, numbers: range, lengths: range, riddles: float, unknown: float
 ) -> Iterator[ParallelSentence]:
     """Draw for each number until the English belongs to the split; only then translate."""
     chance = Random()
@@ -85,6 +77,26 @@ def stream(
             if split_of(page.source) == split and (text.phrase is not None or not is_set(page.tokens, page.tags)):
                 break
         yield compose(text, language, page)
+
+
+def pronoun_riddles(count: int) -> list[ParallelSentence]:
+    """Pairs of English and French outside the training part, in which *it* stands for one of two nouns that differ in
+    gender, and only the adjective says for which: for the first noun in half of them, then for the second."""
+    chance = Random(7)
+    author = Author(pools(), chance.random)
+    kept: dict[bool, list[ParallelSentence]] = {True: [], False: []}
+    while min(map(len, kept.values())) < count // 2:
+        author.used.clear()
+        text = author.reference(9 + int(3 * chance.random()), "past", riddle=True)
+        if text is None:
+            continue
+        eater, eaten = text.clauses[0].subject, text.clauses[0].object  # type: ignore[union-attr]
+        sentence = compose(text, "fr")
+        tells = eater.noun.feminine_french != eaten.noun.feminine_french and not eater.plural  # type: ignore[union-attr]
+        if tells and sentence.tags.count("NOUN") == 2 and split_of(sentence.source) != "train":
+            ((_, meant),) = sentence.referents
+            kept[meant == eater.head].append(sentence)  # type: ignore[union-attr]
+    return [sentence for group in kept.values() for sentence in islice(group, count // 2)]
 
 
 def split_of(source: str) -> Split:
@@ -111,13 +123,13 @@ def frames() -> frozenset[tuple[str, ...]]:
     return frozenset(frame(phrase.english, phrase.tags) for phrase in load().phrases)
 
 
-def frame(tokens: tuple[str, ...], tags: tuple[str, ...]) -> tuple[str, ...]:
+def frame(tokens: Sequence[str], tags: Sequence[str]) -> tuple[str, ...]:
     """The tokens without marks, names and numbers."""
     kept = zip(tokens, tags, strict=True)
     return tuple(tag if tag in {"PROPN", "NUM"} else token.lower() for token, tag in kept if tag != "PUNCT")
 
 
-def is_set(tokens: tuple[str, ...], tags: tuple[str, ...]) -> bool:
+def is_set(tokens: Sequence[str], tags: Sequence[str]) -> bool:
     """Whether a sentence that was composed reads like a set phrase, which has another translation."""
     return len(tokens) <= 8 and frame(tokens, tags) in frames()
 

@@ -34,12 +34,7 @@ def write(
     counts: dict[Split, int] = {"train": train, "valid": valid, "test": test}
     sentences = {
         split: generate(
-            language,
-            count=count,
-            split=split,
-            seed=seed,
-            minimum_words=minimum_words,
-            maximum_words=maximum_words,
+            language, count=count, split=split, seed=seed, minimum_words=minimum_words, maximum_words=maximum_words
         )
         for split, count in counts.items()
     }

@@ -7,33 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from regard.fable.forms.hindi import NounForms
 from regard.fable.lexicon import Adjective, Noun, Verb, proper
 from regard.fable.syntax import UNSAID, Being, Clause, NounPhrase, Pronoun, Text, phrases
 
-ONSETS: tuple[str, ...] = (
-    "b",
-    "bl",
-    "br",
-    "d",
-    "dr",
-    "f",
-    "fl",
-    "g",
-    "gl",
-    "gr",
-    "j",
-    "k",
-    "kl",
-    "kr",
-    "l",
-    "m",
-    "n",
-    "p",
-    "pl",
-    "pr",
-)
-ONSETS += ("r", "s", "sk", "sl", "sn", "sp", "st", "t", "tr", "v", "w", "z", "")
+_ONSETS = "b bl br d dr f fl g gl gr j k kl kr l m n p pl pr r s sk sl sn sp st t tr v w z"
+ONSETS = (*_ONSETS.split(), "")
 VOWELS = ("a", "e", "i", "o", "u", "ai", "ee", "oo", "a", "e", "i", "o")
 CODAS = ("n", "l", "r", "k", "t", "m", "nd", "rk", "sk", "lt", "p", "b", "d", "g", "ck", "mp", "x", "", "")
 ENDINGS = ("ov", "ski", "enko", "dol", "mar", "wick", "son", "ini", "ez", "ak")
@@ -127,13 +105,10 @@ def thing(made: str) -> Noun:
         english=(made, plural),
         french=(made, plural),
         feminine_french=False,
-        hindi=NounForms((made, plural), (made, plural)),
+        hindi=(made, plural),
+        oblique=(made, plural),
         feminine_hindi=False,
         classes=frozenset(),
-        countable=True,
-        has_plural=True,
-        human=False,
-        animate=False,
     )
 
 
@@ -151,9 +126,6 @@ def adjective(made: str) -> Adjective:
         french_before_vowel=made,
         before=False,
         hindi=(made, made, made),
-        classes=frozenset(),
-        reason=False,
-        polarity=0,
     )
 
 

@@ -35,13 +35,14 @@ class Noun:
     english: tuple[str, str]
     french: tuple[str, str]
     feminine_french: bool
-    hindi: hindi.NounForms
+    hindi: tuple[str, str]
+    oblique: tuple[str, str]  # the Hindi forms before a postposition
     feminine_hindi: bool
     classes: frozenset[str]
-    countable: bool
-    has_plural: bool
-    human: bool
-    animate: bool
+    countable: bool = True
+    has_plural: bool = True
+    human: bool = False
+    animate: bool = False
     proper: bool = False
 
 
@@ -55,9 +56,9 @@ class Adjective:
     french_before_vowel: str
     before: bool
     hindi: tuple[str, str, str]
-    classes: frozenset[str]
-    reason: bool
-    polarity: int
+    classes: frozenset[str] = frozenset()
+    reason: bool = False
+    polarity: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,24 +69,24 @@ class Verb:
     english: str
     past: str
     third: str
-    progressive: str  # eating; empty where English has none: nobody is knowing
-    particle: str
     french: french.FrenchVerbForms
-    imperfect: Finite | None  # only states have it as their past
-    with_etre: bool
-    complement: tuple[str, ...]  # what follows the French verb before its object: avoir besoin de
-    prefix: tuple[str, ...]  # the Hindi words before the inflected one: मदद in मदद कर
     hindi: hindi.HindiVerbForms
-    marker: str
-    inner: str  # gender of a noun inside the Hindi verb, which the perfective then agrees with
-    ergative: bool
     subjects: frozenset[str]
     objects: frozenset[str]
-    recipients: frozenset[str]
-    tools: tuple[str, ...]
-    takes_manner: bool
-    motion: bool
-    polarity: int
+    recipients: frozenset[str] = frozenset()
+    progressive: str = ""  # eating; empty where English has none: nobody is knowing
+    particle: str = ""
+    imperfect: Finite | None = None  # only states have it as their past
+    with_etre: bool = False
+    complement: tuple[str, ...] = ()  # what follows the French verb before its object: avoir besoin de
+    prefix: tuple[str, ...] = ()  # the Hindi words before the inflected one: मदद in मदद कर
+    marker: str = ""
+    inner: str = ""  # gender of a noun inside the Hindi verb, which the perfective then agrees with
+    ergative: bool = False
+    tools: tuple[str, ...] = ()
+    takes_manner: bool = False
+    motion: bool = False
+    polarity: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -203,12 +204,6 @@ class Lexicon:
     def preposition(self, name: str) -> Preposition:
         return next(preposition for preposition in self.prepositions if preposition.english == name)
 
-    def content_words(self) -> frozenset[str]:
-        """The distinct English nouns, verbs, adjectives and adverbs, each in its plain form."""
-        words = {noun.english[0] for noun in self.nouns} | {verb.english for verb in self.verbs}
-        words |= {adjective.english for adjective in self.adjectives}
-        return frozenset(words | {adverb.english for adverb in self.adverbs})
-
 
 @cache
 def load() -> Lexicon:
@@ -250,16 +245,17 @@ def read_noun(row: Row) -> Noun:
     kinds = classes(row["classes"])
     plural = english.add_s(singular) if row["plural"] == "." else row["plural"]
     french_plural = french.noun_plural(row["french"]) if row["plural_fr"] == "." else row["plural_fr"]
-    forms = hindi.noun(row["hindi"], row["gender_hi"])
+    direct, oblique = hindi.noun(row["hindi"], row["gender_hi"])
     if row["forms_hi"] != ".":
-        direct, oblique, obliques = row["forms_hi"].split(",")
-        forms = hindi.NounForms((row["hindi"], direct), (oblique, obliques))
+        several, *rest = row["forms_hi"].split(",")
+        direct, oblique = (row["hindi"], several), (rest[0], rest[1])
     return Noun(
         name=name,
         english=(singular, plural),
         french=(row["french"], french_plural),
         feminine_french=row["gender_fr"] == "f",
-        hindi=forms,
+        hindi=direct,
+        oblique=oblique,
         feminine_hindi=row["gender_hi"] == "f",
         classes=kinds,
         countable="mass" not in kinds,
@@ -276,10 +272,10 @@ def proper(name: str, french_name: str, hindi_name: str, *, feminine: bool, huma
         english=(name, name),
         french=(french_name, french_name),
         feminine_french=feminine,
-        hindi=hindi.NounForms((hindi_name, hindi_name), (hindi_name, hindi_name)),
+        hindi=(hindi_name, hindi_name),
+        oblique=(hindi_name, hindi_name),
         feminine_hindi=feminine,
         classes=frozenset({"human"} if human else {"town"}),
-        countable=True,
         has_plural=False,
         human=human,
         animate=human,
@@ -347,24 +343,11 @@ def have() -> Verb:
         english="have",
         past="had",
         third="has",
-        progressive="",
-        particle="",
         french=avoir,
         imperfect=("avais", "avait", "avaient", "avions", "aviez"),
-        with_etre=False,
-        complement=(),
-        prefix=(),
         hindi=hindi.verb("हो"),
-        marker="",
-        inner="",
-        ergative=False,
         subjects=frozenset({"human"}),
         objects=frozenset({"thing", "pet", "vehicle", "building", "furniture"}),
-        recipients=frozenset(),
-        tools=(),
-        takes_manner=False,
-        motion=False,
-        polarity=0,
     )
 
 
@@ -416,7 +399,6 @@ def read_verb(row: Row) -> Verb:
         french=forms,
         imperfect=french.imperfect(forms) if row["kind"] == "state" else None,
         with_etre=row["auxiliary"] == "être",
-        complement=(),
         prefix=tuple(prefix),
         hindi=hindi.verb(root),
         marker=row["marker"].strip("."),

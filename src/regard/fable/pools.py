@@ -11,24 +11,11 @@ from regard.fable.lexicon import TENSES, Adjective, Adverb, Lexicon, Noun, Phras
 
 FEELINGS = frozenset({"hungry", "thirsty", "hot", "cold"})  # I am hungry is a set phrase: j'ai faim
 # What people say they do, the commonest first.
-EVERYDAY: tuple[str, ...] = (
-    "love",
-    "like",
-    "want",
-    "eat",
-    "drink",
-    "see",
-    "know",
-    "read",
-    "watch",
-    "buy",
-    "write",
-    "look+for",
+EVERYDAY = (
+    "love like want eat drink see know read watch buy write look+for play work live sleep go come study learn "
+    "make listen+to wait+for help take speak cook hate understand travel walk wait visit open like#person "
+    "teach sing dance swim run hear close use wear think laugh cry"
 )
-EVERYDAY += ("play", "work", "live", "sleep", "go", "come", "study", "learn", "make", "listen+to")
-EVERYDAY += ("wait+for", "help", "take", "speak", "cook", "hate", "understand", "travel", "walk", "wait")
-EVERYDAY += ("visit", "open", "like#person", "teach", "sing", "dance", "swim", "run", "hear", "close")
-EVERYDAY += ("use", "wear", "think", "laugh", "cry")
 Place = tuple[Preposition, tuple[Noun, ...]]
 
 
@@ -65,7 +52,7 @@ class Pools:
         self.acts = {noun: self.groups[noun.classes] for noun in self.nouns}
         self.human_acts = acts(lexicon.verbs, frozenset({"human"}))
         known = {verb.name: verb for verb in lexicon.verbs}
-        self.everyday = acts((known[name] for name in EVERYDAY if name in known), frozenset({"human"}))
+        self.everyday = acts((known[name] for name in EVERYDAY.split() if name in known), frozenset({"human"}))
         self.animal_acts = acts(lexicon.verbs, frozenset({"animal"}))
         self.patients = {verb: self.of(*verb.objects) for verb in lexicon.verbs}
         self.doers = {verb: self.of(*verb.subjects) for verb in lexicon.verbs}

@@ -33,24 +33,16 @@ class ParallelSentence:
     referents: Links  # (pronoun, noun it stands for), both in the source
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+def draft(text: Text) -> english.EnglishLine:
     """The English side of a text, written."""
-
-    source: str
-    tokens: tuple[str, ...]
-    tags: tuple[str, ...]
-    word_of: list[int]  # for each token, its word
-
-
-def draft(text: Text) -> Draft:
     page = english.write(text)
-    tokens = typography.tokens(page, text)
-    words, word_of = typography.words(tokens, page.glued)
-    return Draft(" ".join(words), tuple(tokens), tuple(page.tags), word_of)
+    page.tokens = typography.tokens(page, text)
+    words, page.word_of = typography.words(page.tokens, page.glued)
+    page.source = " ".join(words)
+    return page
 
 
-def compose(text: Text, language: Language, page: Draft | None = None) -> ParallelSentence:
+def compose(text: Text, language: Language, page: english.EnglishLine | None = None) -> ParallelSentence:
     """Put a tree into English and the language asked for; `page` is the English if it is written already."""
     page = page or draft(text)
     line = french.write(text) if language == "fr" else hindi.write(text)
@@ -58,8 +50,8 @@ def compose(text: Text, language: Language, page: Draft | None = None) -> Parall
         source=page.source,
         target=typography.target(line, text, language),
         alignment=alignment(line.sources, page.word_of),
-        tokens=page.tokens,
-        tags=page.tags,
+        tokens=tuple(page.tokens),
+        tags=tuple(page.tags),
         sentiment=label(sentiment(text)),
         referents=referents(text, page.word_of),
     )

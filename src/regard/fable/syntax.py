@@ -20,6 +20,7 @@ Modal = Literal["", "can", "must", "want"]
 Asked = Literal["", "what", "who", "where", "when", "why", "how"]
 Kind = Literal["job", "noun", "this", "there", "place", "where"]
 Case = Literal["", "lower", "upper"]
+Said = Literal["say", "ask", "answer"]
 
 FIRST, THIRD, PLURAL, WE, YOU = range(5)  # whom a finite verb agrees with
 PERSONS: dict[Person, int] = {"i": FIRST, "they": PLURAL, "we": WE, "you": YOU}
@@ -38,7 +39,7 @@ class NounPhrase:
     plural: bool = False
     adjectives: tuple[Adjective, ...] = ()
     owner: NounPhrase | None = None
-    relative: Relative | None = None
+    relative: Clause | None = None  # its place *that* is in `at`, and the one that the head fills is empty
     genitive: bool = False  # the owner comes first, with 's, in place of the determiner
     own: bool = False  # the possessive means the subject of the clause, which Hindi says in another word
     at: int = -1  # the determiner, or the 's of the owner
@@ -81,7 +82,8 @@ class Adjunct:
 
 @dataclass(slots=True)
 class Clause:
-    """One predicate with all that belongs to it. Inside a relative clause one place is empty: the head's.
+    """One predicate with all that belongs to it. Inside a relative clause one place is empty, the head's:
+    *that ate the mouse* has no subject, *that the dog saw* no object.
 
     A verb is an event or a state; an adjective is a predicate with *to be*. A question about the object
     (`asked` is "what" or "who") has none.
@@ -127,23 +129,6 @@ class Being:
 
 
 @dataclass(slots=True)
-class Relative:
-    """that ate the mouse (its subject is empty), that the dog saw (its object is empty)"""
-
-    clause: Clause
-    at: int = -1
-
-
-@dataclass(slots=True)
-class Speech:
-    """The king said, "…": who says or asks what follows."""
-
-    subject: Subject
-    verb: Literal["say", "ask", "answer"]
-    at: int = -1
-
-
-@dataclass(slots=True)
 class Text:
     """Clauses in a row with a conjunction between each two, or a set phrase; and how it is written down.
 
@@ -153,13 +138,14 @@ class Text:
     clauses: list[Clause | Being]
     conjunctions: list[Conjunction] = field(default_factory=list)
     opener: Literal["", "yes", "no"] = ""
-    speech: Speech | None = None
+    speech: tuple[Subject, Said] | None = None  # The king said, "…": who says or asks what follows
     phrase: Phrase | None = None
     mark: str = ""
     capital: bool = False
     case: Case = ""
     at: list[int] = field(default_factory=list)  # where the conjunctions stand
     opener_at: int = -1
+    speech_at: int = -1
     phrase_at: list[int] = field(default_factory=list)  # where each token of the set phrase stands
 
 
@@ -192,7 +178,7 @@ def clause_sentiment(clause: Clause | Being) -> int:
         for adjective in phrase.adjectives:
             mood += adjective.polarity
         if phrase.relative is not None:
-            mood += clause_sentiment(phrase.relative.clause)
+            mood += clause_sentiment(phrase.relative)
     return mood
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
-from sacrebleu.metrics.base import Metric
+from sacrebleu.metrics.base import Metric, Score
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF, CHRFScore
 from sacrebleu.metrics.ter import TER, TERScore
@@ -20,7 +20,7 @@ from sacrebleu.metrics.ter import TER, TERScore
 from regard.errors import DataError, ResourceError, SettingsError, did_you_mean
 from regard.settings.call import MeasureSettings
 
-METRICS = ("bleu", "chrf", "chrf++", "ter")
+METRICS = ("bleu", "chrf", "chrf++", "ter", "exact", "edits")
 TOKENIZERS = ("13a", "intl", "char", "zh", "none")  # BLEU's own that need no other package and no download
 USUAL = MeasureSettings()
 BLEU_ALONE = MeasureSettings(metrics=("bleu",), resamples=0)
@@ -94,6 +94,49 @@ class _Ter(TER):
         return result
 
 
+class _Exact(Metric):
+    """Outputs that are the reference, in percent."""
+
+    name = "exact"
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+
+    def _preprocess_segment(self, sent: str) -> str:
+        return " ".join(sent.split())
+
+    def _extract_reference_info(self, refs: Sequence[str]) -> dict[str, list[str]]:
+        return {"references": list(refs)}
+
+    def _compute_segment_statistics(self, hypothesis: str, ref_kwargs: dict[str, list[str]]) -> list[int]:
+        return [int(hypothesis in ref_kwargs["references"]), 1]
+
+    def _aggregate_and_compute(self, stats: list[list[int]]) -> Score:
+        return self._compute_score_from_stats([sum(column) for column in zip(*stats, strict=True)])
+
+    def _compute_score_from_stats(self, stats: list[int]) -> Score:
+        return Score(self.name, _like(100 * float(stats[0]) / max(1.0, float(stats[1])), stats))
+
+
+class _Edits(_Exact):
+    """Characters to insert, delete or replace (Levenshtein) for every hundred of the reference."""
+
+    name = "edits"
+
+    def _compute_segment_statistics(self, hypothesis: str, ref_kwargs: dict[str, list[str]]) -> list[int]:
+        return list(min((edit_distance(hypothesis, each), len(each)) for each in ref_kwargs["references"]))
+
+
+def edit_distance(first: str, second: str) -> int:
+    """The fewest characters to insert, delete or replace that make the one text of the other."""
+    row = list(range(len(second) + 1))
+    for above, character in enumerate(first, start=1):
+        before, row[0] = row[0], above
+        for place, other in enumerate(second, start=1):
+            before, row[place] = row[place], min(row[place] + 1, row[place - 1] + 1, before + (character != other))
+    return row[-1]
+
+
 def _like(score: float, statistics: object) -> float:
     """A score as the kind of number that a resample's statistics are."""
     resample = isinstance(statistics, np.ndarray) and statistics.dtype.kind == "f"
@@ -112,6 +155,10 @@ def _metric(name: str, tokenize: str) -> Metric:
             return _Chrf(word_order=2)
         case "ter":
             return _Ter()
+        case "exact":
+            return _Exact()
+        case "edits":
+            return _Edits()
         case _:
             raise SettingsError(f"metrics = {name}: no such metric; {did_you_mean(name, METRICS)}")
 
@@ -156,3 +203,19 @@ def seeded(seed: int) -> Iterator[None]:
             del os.environ["SACREBLEU_SEED"]
         else:
             os.environ["SACREBLEU_SEED"] = before
+
+
+# Sentences by themselves: a rough score for each, to know where to look.
+
+
+def sentence_scores(hypotheses: Sequence[str], references: Sequence[str]) -> list[float]:
+    """The chrF2 of each sentence alone: steadier than BLEU on so little text, and no corpus score."""
+    if len(hypotheses) != len(references):
+        raise DataError(
+            f"hypotheses = {len(hypotheses):,} lines: the references have {len(references):,}; one is needed for each"
+        )
+    metric = CHRF()
+    return [
+        float(metric.sentence_score(output, [reference]).score)
+        for output, reference in zip(hypotheses, references, strict=True)
+    ]

@@ -10,10 +10,18 @@ from torch import Tensor
 
 from regard import settings as knobs
 from regard.errors import SettingsError, did_you_mean
-from regard.models.encoder_decoder import EncoderDecoder
-from regard.models.generator import Encoder, FreeDecoder
-from regard.models.labeller import AttentionPool, FinalPool, Labeller, MaxPool, MeanPool, Pool
-from regard.models.language_model import LanguageModel
+from regard.models.generator import (
+    AttentionPool,
+    Encoder,
+    EncoderDecoder,
+    FinalPool,
+    FreeDecoder,
+    Labeller,
+    LanguageModel,
+    MaxPool,
+    MeanPool,
+    Pool,
+)
 from regard.models.recurrent import (
     BahdanauDecoder,
     Bridge,
@@ -24,34 +32,55 @@ from regard.models.recurrent import (
     ZeroBridge,
 )
 from regard.models.transformer import Positions, TransformerDecoder, TransformerEncoder
-from regard.nn.attention import Attention, Normaliser, Projections, relu, softmax
-from regard.nn.embeddings import Embedding, OneHotEmbedding, OutputLayer
-from regard.nn.feed_forward import FeedForward, GatedFeedForward
-from regard.nn.norms import BatchNorm, LayerNorm, RMSNorm
-from regard.nn.positions import Learned, Rotary, Sinusoidal, Unplaced
+from regard.nn.attention import (
+    AdditiveScore,
+    Attention,
+    CosineScore,
+    GeneralScore,
+    InnerScore,
+    MonotonicWindow,
+    Normaliser,
+    PredictedWindow,
+    Projections,
+    Score,
+    relu,
+    softmax,
+)
+from regard.nn.embeddings import (
+    Embedding,
+    Learned,
+    OneHotEmbedding,
+    OutputLayer,
+    Rotary,
+    Sinusoidal,
+    Unplaced,
+    VectorEmbedding,
+)
+from regard.nn.layers import BatchNorm, FeedForward, GatedFeedForward, LayerNorm, RMSNorm
 from regard.nn.recurrent import ELMAN, GRU, LSTM, Cell, Layer, Stack
-from regard.nn.scores import AdditiveScore, CosineScore, GeneralScore, InnerScore, Score
-from regard.nn.ssru import SSRU
-from regard.nn.transformer import DecoderLayer, EncoderLayer, Norm, Residual
-from regard.nn.windows import MonotonicWindow, PredictedWindow
-from regard.nn.words import LetterConvolution, WordEmbedding
-from regard.settings.widths import common_width, head_width
-from regard.text.special import START, UNK
-from regard.text.spelling import LETTERS
+from regard.nn.transformer import SSRU, DecoderLayer, EncoderLayer, Norm, Residual
+from regard.nn.words import LetterConvolution, SourceEmbedding, WordEmbedding
+from regard.settings.schema import common_width, head_width
+from regard.text.vocabulary import START, UNK
+from regard.text.words import LETTERS
 
 PoolName = Literal["mean", "max", "final", "attention"]
 
 
-def encoder_decoder(model: knobs.ModelSettings, source_size: int, target_size: int) -> EncoderDecoder:
-    """A translator over vocabularies of these sizes."""
+def encoder_decoder(
+    model: knobs.ModelSettings, source_size: int, target_size: int, *, vectors: bool = False
+) -> EncoderDecoder:
+    """A translator over vocabularies of these sizes. With ``vectors`` it reads these, of so many numbers each."""
     _reads_plain_ids(model, "a translator")
+    if vectors and model.tie == "all":
+        raise SettingsError("model.tie = all: a source of vectors has no vocabulary to share; use 'target' or 'none'")
     if model.tie == "all" and source_size != target_size:
         raise SettingsError(
             f"model.tie = all: needs one joint vocabulary, but the source has {source_size} tokens "
             f"and the target {target_size}; use 'target' or train a joint tokenizer"
         )
     target = _embedding(model, target_size, writes=True)
-    source = target if model.tie == "all" else _embedding(model, source_size)
+    source: SourceEmbedding = target if model.tie == "all" else _source_embedding(model, source_size, vectors=vectors)
     match model:
         case knobs.RecurrentModel():
             return EncoderDecoder(_recurrent_encoder(model, source), _recurrent_decoder(model, target))
@@ -88,7 +117,13 @@ def language_model(model: knobs.ModelSettings, size: int) -> LanguageModel:
 
 
 def labeller(
-    model: knobs.ModelSettings, size: int, labels: int, pool: PoolName | None = None, *, seen: int | None = None
+    model: knobs.ModelSettings,
+    size: int,
+    labels: int,
+    pool: PoolName | None = None,
+    *,
+    seen: int | None = None,
+    vectors: bool = False,
 ) -> Labeller:
     """One label a token or, with a pool, one label a sequence. The first ``seen`` ids occur in the training text."""
     if pool is not None and pool not in get_args(PoolName):
@@ -97,7 +132,11 @@ def labeller(
         raise SettingsError(
             "model.annotations = dense: is what a decoder attends to, and a labeller has none; use 'plain'"
         )
-    embedding = _word_embedding(model, size, size if seen is None else seen)
+    if vectors:
+        _reads_plain_ids(model, "a source of vectors")
+        embedding = _source_embedding(model, size, vectors=True)
+    else:
+        embedding = _word_embedding(model, size, size if seen is None else seen)
     encoder: Encoder
     match model:
         case knobs.RecurrentModel():
@@ -127,7 +166,11 @@ def _embedding(model: knobs.ModelSettings, size: int, scale: float | None = None
             assert_never(model.embedding)
 
 
-def _word_embedding(model: knobs.ModelSettings, size: int, seen: int) -> Embedding | WordEmbedding:
+def _source_embedding(model: knobs.ModelSettings, size: int, *, vectors: bool) -> SourceEmbedding:
+    return VectorEmbedding(size, model.width, model.reach) if vectors else _embedding(model, size)
+
+
+def _word_embedding(model: knobs.ModelSettings, size: int, seen: int) -> SourceEmbedding:
     """With letters or frozen vectors these stand beside the learned vector; a Transformer wants one width of all.
 
     The features of a recurrent labeller begin small: labelled text is little, and it overfits less.
@@ -183,7 +226,7 @@ def _pool(name: PoolName | None, width: int) -> Pool | None:
 # The attention family
 
 
-def _score(name: knobs.ScoreName, heads: int, query_width: int, key_width: int) -> Score:
+def _score(name: knobs.ScoreName, heads: int, query_width: int, key_width: int, hidden: int = 0) -> Score:
     """Widths are those of one head."""
     match name:
         case "dot":
@@ -194,9 +237,9 @@ def _score(name: knobs.ScoreName, heads: int, query_width: int, key_width: int) 
         case "general":
             return GeneralScore(heads, query_width, key_width)
         case "additive":
-            return AdditiveScore(heads, query_width, key_width, query_width)
+            return AdditiveScore(heads, query_width, key_width, hidden or query_width)
         case "concat":
-            return AdditiveScore(heads, query_width, key_width, query_width, bias=False)
+            return AdditiveScore(heads, query_width, key_width, hidden or query_width, bias=False)
         case "cosine":
             return CosineScore(heads, common_width(name, query_width, key_width))
         case _:
@@ -214,15 +257,15 @@ def _normaliser(name: Literal["softmax", "relu"]) -> Normaliser:
 
 
 def _window(window: knobs.WindowSettings, width: int) -> MonotonicWindow | PredictedWindow | None:
-    match window:
-        case knobs.NoWindow():
+    match window.kind:
+        case "none":
             return None
-        case knobs.MonotonicWindowSettings():
+        case "monotonic":
             return MonotonicWindow(window.reach)
-        case knobs.PredictedWindowSettings():
+        case "predicted":
             return PredictedWindow(width, window.reach)
         case _:
-            assert_never(window)
+            assert_never(window.kind)
 
 
 def _recurrent_attention(attention: knobs.RecurrentAttention, query: int, source: int) -> tuple[Attention, int]:
@@ -231,7 +274,7 @@ def _recurrent_attention(attention: knobs.RecurrentAttention, query: int, source
     key = query if attention.projected else source
     query_head, key_head = (head_width(width, attention.heads) for width in (query, key))
     built = Attention(
-        _score(attention.score, attention.heads, query_head, key_head),
+        _score(attention.score, attention.heads, query_head, key_head, attention.hidden),
         heads=attention.heads,
         projections=projections,
         normaliser=_normaliser(attention.normaliser),
@@ -268,7 +311,7 @@ def _stack(model: knobs.RecurrentModel, inputs: int, *, bidirectional: bool = Fa
     )
 
 
-def _recurrent_encoder(model: knobs.RecurrentModel, embedding: Embedding | WordEmbedding) -> RecurrentEncoder:
+def _recurrent_encoder(model: knobs.RecurrentModel, embedding: SourceEmbedding) -> RecurrentEncoder:
     stack = _stack(model, embedding.width, bidirectional=model.bidirectional)
     annotations = model.hidden if model.annotations == "dense" else None
     return RecurrentEncoder(embedding, stack, annotations=annotations, reverse=model.reverse, dropout=model.dropout)
@@ -291,46 +334,37 @@ def _bridge(model: knobs.RecurrentModel) -> Bridge | ZeroBridge | None:
 def _recurrent_decoder(
     model: knobs.RecurrentModel, embedding: Embedding
 ) -> ContextDecoder | BahdanauDecoder | LuongDecoder | ConditionalDecoder:
-    bridge, hidden = _bridge(model), model.hidden
+    bridge, hidden, drop = _bridge(model), model.hidden, model.dropout
+    if isinstance(model.decoder, knobs.ContextDecoderSettings):
+        output = _output(model, embedding, hidden)
+        return ContextDecoder(embedding, _stack(model, model.width), output, bridge=bridge, dropout=drop)
+    attention, context = _recurrent_attention(model.decoder.attention, hidden, model.annotation_width)
     match model.decoder:
-        case knobs.ContextDecoderSettings():
-            output = _output(model, embedding, hidden)
-            return ContextDecoder(embedding, _stack(model, model.width), output, bridge=bridge, dropout=model.dropout)
-        case knobs.BahdanauDecoderSettings(attention=chosen):
-            attention, context = _recurrent_attention(chosen, hidden, model.annotation_width)
+        case knobs.BahdanauDecoderSettings():
+            stack, output = _stack(model, model.width + context), _output(model, embedding, model.width)
             return BahdanauDecoder(
-                embedding,
-                _stack(model, model.width + context),
-                attention,
-                _output(model, embedding, model.width),
-                context_width=context,
-                bridge=bridge,
-                dropout=model.dropout,
+                embedding, stack, attention, output, context_width=context, bridge=bridge, dropout=drop
             )
-        case knobs.LuongDecoderSettings(attention=chosen, feeding=feeding):
-            attention, context = _recurrent_attention(chosen, hidden, model.annotation_width)
+        case knobs.LuongDecoderSettings(feeding=feeding):
+            stack = _stack(model, model.width + (hidden if feeding else 0))
+            output = _output(model, embedding, hidden)
             return LuongDecoder(
-                embedding,
-                _stack(model, model.width + (hidden if feeding else 0)),
-                attention,
-                _output(model, embedding, hidden),
-                context_width=context,
-                feeding=feeding,
-                bridge=bridge,
-                dropout=model.dropout,
+                embedding, stack, attention, output, context_width=context, feeding=feeding, bridge=bridge, dropout=drop
             )
-        case knobs.ConditionalDecoderSettings(attention=chosen, second=second):
-            attention, context = _recurrent_attention(chosen, hidden, model.annotation_width)
+        case knobs.ConditionalDecoderSettings(second=second):
+            stack = _stack(model, model.width)
+            later = Layer(_cell(model.cell), context + (hidden if second == "layer" else 0), hidden)
+            output = _output(model, embedding, model.width if model.reads_out else hidden)
             return ConditionalDecoder(
                 embedding,
-                _stack(model, model.width),
+                stack,
                 attention,
-                Layer(_cell(model.cell), context + (hidden if second == "layer" else 0), hidden),
-                _output(model, embedding, model.width if model.reads_out else hidden),
+                later,
+                output,
                 context_width=context,
                 readout=model.reads_out,
                 bridge=bridge,
-                dropout=model.dropout,
+                dropout=drop,
             )
         case _:
             assert_never(model.decoder)
@@ -408,11 +442,7 @@ def _last_norm(model: knobs.TransformerModel) -> Norm | None:
     return _norm(model) if auto or model.final_norm == "yes" else None
 
 
-def _embedding_norm(model: knobs.TransformerModel) -> Norm | None:
-    return _norm(model) if model.embedding_norm else None
-
-
-def _transformer_encoder(model: knobs.TransformerModel, embedding: Embedding | WordEmbedding) -> TransformerEncoder:
+def _transformer_encoder(model: knobs.TransformerModel, embedding: SourceEmbedding) -> TransformerEncoder:
     rotary = model.positions == "rotary"
     layers = [
         EncoderLayer(
@@ -422,14 +452,8 @@ def _transformer_encoder(model: knobs.TransformerModel, embedding: Embedding | W
         )
         for _ in range(model.encoder_depth)
     ]
-    return TransformerEncoder(
-        embedding,
-        _positions(model),
-        layers,
-        embedding_norm=_embedding_norm(model),
-        norm=_last_norm(model),
-        dropout=model.dropout,
-    )
+    positions, before, last = _positions(model), _norm(model) if model.embedding_norm else None, _last_norm(model)
+    return TransformerEncoder(embedding, positions, layers, embedding_norm=before, norm=last, dropout=model.dropout)
 
 
 def _autoregression(model: knobs.TransformerModel) -> Attention | SSRU:
@@ -452,13 +476,8 @@ def _transformer_decoder(model: knobs.TransformerModel, embedding: Embedding, *,
         )
         for _ in range(model.decoder_depth)
     ]
-    output = _output(model, embedding, model.width)
+    output, positions = _output(model, embedding, model.width), _positions(model)
+    before, last = _norm(model) if model.embedding_norm else None, _last_norm(model)
     return TransformerDecoder(
-        embedding,
-        _positions(model),
-        layers,
-        output,
-        embedding_norm=_embedding_norm(model),
-        norm=_last_norm(model),
-        dropout=model.dropout,
+        embedding, positions, layers, output, embedding_norm=before, norm=last, dropout=model.dropout
     )

@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import torch
 import torch.nn.functional as F
@@ -17,16 +17,16 @@ from torch import Tensor, nn
 from regard.models.generator import Encoded
 from regard.nn import masks
 from regard.nn.attention import Attention, Memory
-from regard.nn.chain import Chain
 from regard.nn.embeddings import Embedding, OutputLayer
 from regard.nn.fast.dropout import Dropout
-from regard.nn.linear import linear
+from regard.nn.layers import Chain, linear
 from regard.nn.observe import UNOBSERVED, Observer
 from regard.nn.recurrent import Cell, CellState, Layer, Stack
 from regard.nn.state import State
-from regard.nn.words import WordEmbedding
+from regard.nn.words import SourceEmbedding
 
 Cells = tuple[CellState, ...]  # one a layer
+Fed = tuple[Cells, Tensor | None]  # a hypothesis of Luong's decoder: with input feeding, the last s̃ (B, D) too
 
 
 class RecurrentEncoder(nn.Module):
@@ -39,7 +39,7 @@ class RecurrentEncoder(nn.Module):
 
     def __init__(
         self,
-        embedding: Embedding | WordEmbedding,
+        embedding: SourceEmbedding,
         stack: Stack,
         *,
         annotations: int | None = None,
@@ -143,9 +143,6 @@ class ContextDecoder(nn.Module):
         features = observer.see("features", self.dropout(states))
         return features, State(None, cells, state.length + tokens.shape[1])
 
-    def project(self, features: Tensor) -> Tensor:
-        return self.output(features)
-
 
 class BahdanauDecoder(nn.Module):
     """Attends with ``s_{t−1}``, then steps (Bahdanau et al., 2015).
@@ -201,17 +198,6 @@ class BahdanauDecoder(nn.Module):
         features = observer.see("features", self.dropout(torch.tanh(self.readout(seen))))
         return features, State(state.source, cells, state.length + tokens.shape[1])
 
-    def project(self, features: Tensor) -> Tensor:
-        return self.output(features)
-
-
-@dataclass(frozen=True)
-class LuongTarget:
-    """A hypothesis under Luong's decoder."""
-
-    cells: Cells
-    fed: Tensor | None  # (B, D), the last s̃, with input feeding
-
 
 class LuongDecoder(nn.Module):
     """Steps, then attends with ``s_t`` (Luong et al., 2015): ``s̃_t = tanh(W_c [c_t; s_t])`` goes to the softmax.
@@ -243,48 +229,46 @@ class LuongDecoder(nn.Module):
         self.bridge = bridge
         self.dropout = Dropout(dropout)
 
-    def start(self, encoded: Encoded, observer: Observer = UNOBSERVED) -> State[Memory, LuongTarget]:
+    def start(self, encoded: Encoded, observer: Observer = UNOBSERVED) -> State[Memory, Fed]:
         memory = self.attention.remember(encoded.states, encoded.mask, observer=observer.at("cross"))
         rows, width = len(encoded.states), self.combine.out_features
         fed = encoded.states.new_zeros(rows, width) if self.feeding else None
-        return State(memory, LuongTarget(first_cells(encoded, self.bridge), fed), 0)
+        return State(memory, (first_cells(encoded, self.bridge), fed), 0)
 
     def advance(
         self,
         tokens: Tensor,
-        state: State[Memory, LuongTarget],
+        state: State[Memory, Fed],
         mask: Tensor | None = None,  # noqa: ARG002
         observer: Observer = UNOBSERVED,
-    ) -> tuple[Tensor, State[Memory, LuongTarget]]:
+    ) -> tuple[Tensor, State[Memory, Fed]]:
         x = observer.see("embedded", self.dropout(self.embedding(tokens)))
-        if state.target.fed is None:
-            states, cells = self.stack(x, state.target.cells, None, observer)
-            features, target = self._attend(states, state, state.length, observer), LuongTarget(cells, None)
+        cells, fed = state.target
+        if fed is None:
+            states, cells = self.stack(x, cells, None, observer)
+            features = self._attend(states, state, state.length, observer)
         else:
-            features, target = self._feed(x, state, state.target.fed, observer)
+            features, cells, fed = self._feed(x, state, fed, observer)
         features = observer.see("features", self.dropout(features))
-        return features, State(state.source, target, state.length + tokens.shape[1])
+        return features, State(state.source, (cells, fed), state.length + tokens.shape[1])
 
     def _feed(
-        self, x: Tensor, state: State[Memory, LuongTarget], fed: Tensor, observer: Observer
-    ) -> tuple[Tensor, LuongTarget]:
+        self, x: Tensor, state: State[Memory, Fed], fed: Tensor, observer: Observer
+    ) -> tuple[Tensor, Cells, Tensor]:
         """The loop that input feeding asks for."""
         bottom = self.stack.layers[0]
         rest, noises = bottom.rest(fed.shape[1]), self.stack.noises(x)
-        cells, features = state.target.cells, []
+        cells, features = state.target[0], []
         for time, known in enumerate(bottom.project(x).unbind(1)):
             cells = self.stack.step(known + F.linear(fed, rest), cells, noises, time, observer)
             combined = self._attend(cells[-1].hidden[:, None], state, state.length + time, observer)
             fed = combined[:, 0]
             features.append(combined)
-        return torch.cat(features, 1), LuongTarget(cells, fed)
+        return torch.cat(features, 1), cells, fed
 
-    def _attend(self, states: Tensor, state: State[Memory, LuongTarget], first: int, observer: Observer) -> Tensor:
+    def _attend(self, states: Tensor, state: State[Memory, Fed], first: int, observer: Observer) -> Tensor:
         context = self.attention(states, state.source, first=first, observer=observer.at("cross"))
         return torch.tanh(self.combine(torch.cat((context, states), -1)))
-
-    def project(self, features: Tensor) -> Tensor:
-        return self.output(features)
 
 
 class ConditionalDecoder(nn.Module):
@@ -364,9 +348,6 @@ class ConditionalDecoder(nn.Module):
             contexts.append(context)
         seen = torch.cat((torch.stack(states, 1), torch.cat(contexts, 1), x), -1)
         return torch.tanh(self.readout(seen)), cells
-
-    def project(self, features: Tensor) -> Tensor:
-        return self.output(features)
 
 
 def first_cells(encoded: Encoded, bridge: Bridge | ZeroBridge | None) -> Cells:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
 from regard.models.generator import Encoded
 from regard.nn.attention import Memory
-from regard.nn.chain import Chain
-from regard.nn.embeddings import Embedding, OutputLayer
+from regard.nn.embeddings import Embedding, Learned, OutputLayer, Sinusoidal, Unplaced
 from regard.nn.fast.dropout import Dropout
+from regard.nn.layers import Chain
 from regard.nn.observe import UNOBSERVED, Observer
-from regard.nn.positions import Learned, Sinusoidal, Unplaced
 from regard.nn.state import State
 from regard.nn.transformer import DecoderLayer, EncoderLayer, Norm, Past
-from regard.nn.words import WordEmbedding
+from regard.nn.words import SourceEmbedding
 
 Positions = Sinusoidal | Learned | Unplaced
 Sources = tuple[Memory, ...]  # one a layer; empty without a source
@@ -28,14 +30,15 @@ def narrowed(x: Tensor) -> Tensor:
     return x.to(torch.get_autocast_dtype(kind)) if torch.is_autocast_enabled(kind) else x
 
 
-class TransformerEncoder(nn.Module):
-    """Embeddings with positions, through layers of self-attention."""
+class _Layers(nn.Module):
+    """Embeddings with positions, and layers to send them through."""
 
     def __init__(
         self,
-        embedding: Embedding | WordEmbedding,
+        embedding: SourceEmbedding,
         positions: Positions,
-        layers: list[EncoderLayer],
+        layers: Sequence[EncoderLayer | DecoderLayer],
+        output: OutputLayer | None = None,
         *,
         embedding_norm: Norm | None = None,
         norm: Norm | None = None,
@@ -44,48 +47,42 @@ class TransformerEncoder(nn.Module):
         super().__init__()
         self.embedding = embedding
         self.positions = positions
-        self.layers = Chain[EncoderLayer](layers)
+        self.layers: Chain[Any] = Chain(layers)
+        if output is not None:
+            self.output = output
         self.embedding_norm = embedding_norm
         self.norm = norm
         self.dropout = Dropout(dropout)
+
+    def _enter(self, ids: Tensor, first: int, mask: Tensor | None, observer: Observer) -> Tensor:
+        x = observer.see("embedded", self.embedding(ids))
+        x = observer.see("placed", self.positions(x, first))
+        x = x if self.embedding_norm is None else observer.see("normed", self.embedding_norm(x, mask))
+        return self.dropout(narrowed(x))
+
+
+class TransformerEncoder(_Layers):
+    """Through layers of self-attention."""
+
+    layers: Chain[EncoderLayer]
 
     @property
     def width(self) -> int:
         return self.embedding.width
 
     def forward(self, source: Tensor, mask: Tensor, observer: Observer = UNOBSERVED) -> Encoded:
-        x = observer.see("embedded", self.embedding(source))
-        x = observer.see("placed", self.positions(x))
-        x = x if self.embedding_norm is None else observer.see("normed", self.embedding_norm(x, mask))
-        x = self.dropout(narrowed(x))
+        x = self._enter(source, 0, mask, observer)
         for level, layer in enumerate(self.layers):
             x = layer(x, mask, observer.at(level))
         x = x if self.norm is None else self.norm(x, mask)
         return Encoded(observer.see("states", x), mask)
 
 
-class TransformerDecoder(nn.Module):
-    """Embeddings with positions, through layers of masked self-attention and cross-attention."""
+class TransformerDecoder(_Layers):
+    """Through layers of masked self-attention and cross-attention."""
 
-    def __init__(
-        self,
-        embedding: Embedding,
-        positions: Positions,
-        layers: list[DecoderLayer],
-        output: OutputLayer,
-        *,
-        embedding_norm: Norm | None = None,
-        norm: Norm | None = None,
-        dropout: float = 0.0,
-    ) -> None:
-        super().__init__()
-        self.embedding = embedding
-        self.positions = positions
-        self.layers = Chain[DecoderLayer](layers)
-        self.output = output
-        self.embedding_norm = embedding_norm
-        self.norm = norm
-        self.dropout = Dropout(dropout)
+    embedding: Embedding
+    layers: Chain[DecoderLayer]
 
     def start(self, encoded: Encoded, observer: Observer = UNOBSERVED) -> State[Sources, Pasts]:
         sources = []
@@ -102,23 +99,12 @@ class TransformerDecoder(nn.Module):
         return tuple(layer.start(rows, self.output.bias) for layer in self.layers)
 
     def advance(
-        self,
-        tokens: Tensor,
-        state: State[Sources, Pasts],
-        mask: Tensor | None = None,
-        observer: Observer = UNOBSERVED,
+        self, tokens: Tensor, state: State[Sources, Pasts], mask: Tensor | None = None, observer: Observer = UNOBSERVED
     ) -> tuple[Tensor, State[Sources, Pasts]]:
-        x = observer.see("embedded", self.embedding(tokens))
-        x = observer.see("placed", self.positions(x, state.length))
-        x = x if self.embedding_norm is None else observer.see("normed", self.embedding_norm(x, mask))
-        x = self.dropout(narrowed(x))
-        pasts = []
+        x, pasts = self._enter(tokens, state.length, mask, observer), []
         for level, layer in enumerate(self.layers):
             source = state.source[level] if state.source else None
             x, past = layer(x, state.target[level], source, state.length, mask, observer.at(level))
             pasts.append(past)
         x = x if self.norm is None else self.norm(x, mask)
         return observer.see("features", x), State(state.source, tuple(pasts), state.length + tokens.shape[1])
-
-    def project(self, features: Tensor) -> Tensor:
-        return self.output(features)

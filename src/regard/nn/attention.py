@@ -18,14 +18,171 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.nn import masks
+from regard.nn.embeddings import Rotary
 from regard.nn.fast import random as chance
 from regard.nn.fast.dropout import Dropout
-from regard.nn.linear import linear
+from regard.nn.layers import linear
 from regard.nn.observe import UNOBSERVED, Observer
-from regard.nn.positions import Rotary
-from regard.nn.scores import InnerScore, Score
-from regard.nn.windows import MonotonicWindow, PredictedWindow, Window
-from regard.settings.widths import head_width
+from regard.settings.schema import head_width
+
+# How well a query and a key fit: the scores of the attention family.
+#
+# A score sees heads apart, queries ``(B, H, T, K)`` against keys ``(B, H, S, K)``, and gives ``(B, H, T, S)``.
+# What depends on the keys alone is done once, in `prepare`, when a source is remembered.
+#
+# Most scores are inner products after a map of the query or of the keys; those may be computed by torch's
+# fused attention, which is why they say what their `queries` and their `scale` are.
+
+
+class InnerScore(nn.Module):
+    """``e = scale · qᵀ k``: dot (Luong, scale 1) and scaled dot (Vaswani, scale 1/√K)."""
+
+    def __init__(self, scale: float = 1.0) -> None:
+        super().__init__()
+        self.scale = scale
+
+    def prepare(self, keys: Tensor) -> Tensor:
+        return keys
+
+    def queries(self, query: Tensor) -> Tensor:
+        return query
+
+    def forward(self, query: Tensor, keys: Tensor, observer: Observer = UNOBSERVED) -> Tensor:
+        products = observer.see("products", self.queries(query) @ keys.transpose(-1, -2))  # (B, H, T, S)
+        return observer.see("scores", products * self.scale)
+
+
+class GeneralScore(InnerScore):
+    """``e = qᵀ W k`` with one W a head (Luong et al., 2015): query and key may differ in width."""
+
+    def __init__(self, heads: int, query_width: int, key_width: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(heads, query_width, key_width))
+        for matrix in self.weight.data:
+            nn.init.xavier_uniform_(matrix)
+
+    def prepare(self, keys: Tensor) -> Tensor:
+        return by_head(keys, self.weight.mT)  # (B, H, S, K)
+
+
+class CosineScore(InnerScore):
+    """``e = β · cos(q, k)`` with one learned sharpness β a head (Graves, Wayne and Danihelka, 2014).
+
+    β begins at √K: for vectors of unit variance the scores then spread as those of scaled dot do.
+    """
+
+    def __init__(self, heads: int, width: int) -> None:
+        super().__init__()
+        self.sharpness = nn.Parameter(torch.full((heads, 1, 1), width**0.5))
+
+    def prepare(self, keys: Tensor) -> Tensor:
+        return _unit(keys)
+
+    def queries(self, query: Tensor) -> Tensor:
+        return self.sharpness * _unit(query)
+
+
+def _unit(x: Tensor) -> Tensor:
+    """``x / |x|``. Zero stays zero, in float16 too: there torch's own 1e-12 rounds to nothing and 0 / 0 is NaN."""
+    return F.normalize(x, dim=-1, eps=max(1e-12, torch.finfo(x.dtype).tiny))
+
+
+class AdditiveScore(nn.Module):
+    """``e = vᵀ tanh(W [q; k] + b)`` (Bahdanau et al., 2015); without ``b`` it is Luong's concat.
+
+    ``W [q; k] = W_q q + W_k k``, so the keys' half is prepared once a source.
+    """
+
+    def __init__(self, heads: int, query_width: int, key_width: int, hidden: int, *, bias: bool = True) -> None:
+        super().__init__()
+        self.query_weight = nn.Parameter(torch.empty(heads, query_width, hidden))
+        self.key_weight = nn.Parameter(torch.empty(heads, key_width, hidden))
+        self.combine = nn.Parameter(torch.empty(heads, hidden))
+        self.bias = nn.Parameter(torch.zeros(heads, 1, hidden)) if bias else None
+        bound = (6 / (query_width + key_width + hidden)) ** 0.5
+        for parameter in (self.query_weight, self.key_weight):
+            nn.init.uniform_(parameter, -bound, bound)
+        nn.init.uniform_(self.combine, -(hidden**-0.5), hidden**-0.5)
+
+    def prepare(self, keys: Tensor) -> Tensor:
+        return by_head(keys, self.key_weight)  # (B, H, S, A)
+
+    def forward(self, query: Tensor, keys: Tensor, observer: Observer = UNOBSERVED) -> Tensor:
+        query = by_head(query, self.query_weight)  # (B, H, T, A)
+        if self.bias is not None:
+            query = query + self.bias
+        hidden = torch.tanh(query[:, :, :, None] + keys[:, :, None])  # (B, H, T, S, A)
+        return observer.see("scores", torch.einsum("bhtsa,ha->bhts", hidden, self.combine))
+
+
+Score = InnerScore | AdditiveScore
+
+
+def by_head(x: Tensor, weight: Tensor) -> Tensor:
+    """``x`` (B, H, T, K) times ``weight`` (H, K, A), each head by its own: as a product of H matrices and not of B · H,
+    whose gradient would be as many matrices to add up."""
+    rows, heads, length, _ = x.shape
+    together = x.transpose(0, 1).reshape(heads, rows * length, -1) @ weight  # (H, B · T, A)
+    return together.view(heads, rows, length, -1).transpose(0, 1)
+
+
+# Local attention (Luong et al., 2015, §3.2): a query looks only at keys near a centre.
+#
+# Both windows keep at least one real key in sight, so that there is always something to attend to.
+
+Window = tuple[Tensor, Tensor | None]  # what each query may see, and what multiplies its weights: (B, 1, T, S)
+
+
+class MonotonicWindow(nn.Module):
+    """local-m: the centre is the query's own position, and past the end of the source its last token."""
+
+    def __init__(self, reach: int) -> None:
+        super().__init__()
+        self.reach = reach
+
+    def forward(
+        self,
+        query: Tensor,  # noqa: ARG002
+        positions: Tensor,
+        lengths: Tensor,
+        size: int,
+        observer: Observer = UNOBSERVED,
+    ) -> Window:
+        """From the queries' positions (T,) and the sources' lengths (B,)."""
+        centre = torch.minimum(positions, lengths[:, None] - 1)[:, None]  # (B, 1, T)
+        centre = observer.see("centre", centre.unsqueeze(-1)).squeeze(-1)
+        return masks.window(centre, self.reach, size), None
+
+
+class PredictedWindow(nn.Module):
+    """local-p: the centre is ``p = length · sigmoid(vᵀ tanh(W q))``.
+
+    The weights are multiplied by ``exp(−(s − p)² / 2σ²)`` with ``σ = reach / 2``, which is what carries the
+    gradient to ``p``. As in the paper they are not normalised again, so a row sums to less than one.
+    """
+
+    def __init__(self, width: int, reach: int) -> None:
+        super().__init__()
+        self.reach = reach
+        self.hidden = linear(width, width, bias=False)
+        self.centre = linear(width, 1, bias=False)
+
+    def forward(
+        self,
+        query: Tensor,
+        positions: Tensor,  # noqa: ARG002
+        lengths: Tensor,
+        size: int,
+        observer: Observer = UNOBSERVED,
+    ) -> Window:
+        share = torch.sigmoid(self.centre(torch.tanh(self.hidden(query))))  # (B, T, 1)
+        share = share.to(torch.promote_types(share.dtype, torch.float32))  # half precision cannot count past 256
+        centre = (share.squeeze(-1) * lengths[:, None])[:, None]  # (B, 1, T)
+        centre = observer.see("centre", centre.unsqueeze(-1)).squeeze(-1)
+        distance = torch.arange(size, device=query.device) - centre[..., None]  # (B, 1, T, S)
+        focus = torch.exp(-distance.square() / (2 * (self.reach / 2) ** 2))
+        return masks.window(centre.detach(), self.reach, size), focus.to(query.dtype)
+
 
 Normaliser = Callable[[Tensor, Tensor | None], Tensor]
 
@@ -141,13 +298,7 @@ class Attention(nn.Module):
         return Memory(keys, observer.see("values", self._split(values)), mask)
 
     def forward(
-        self,
-        query: Tensor,
-        memory: Memory,
-        *,
-        first: int = 0,
-        causal: bool = False,
-        observer: Observer = UNOBSERVED,
+        self, query: Tensor, memory: Memory, *, first: int = 0, causal: bool = False, observer: Observer = UNOBSERVED
     ) -> Tensor:
         """The contexts (B, T, D) of ``query`` (B, T, D), whose first token stands at position ``first``.
 
@@ -160,12 +311,13 @@ class Attention(nn.Module):
         if sentences != rows:
             query = query.reshape(sentences, -1, query.shape[-1])  # (B, W · T, D)
             positions = positions.repeat(rows // sentences)
-        window = self._window(query, memory, positions, observer)
+        inside, focus = self._window(query, memory, positions, observer)
         asked = self._ask(query, first, length, observer)
         if self.fusible and not observer.active and not self._drops(query):
-            contexts = self._fused(asked, memory, positions, window, causal=causal, begins=first == 0)
+            contexts = self._fused(asked, memory, positions, inside, causal=causal, begins=first == 0)
         else:
-            contexts = self._written_out(asked, memory, _visible(memory, positions, causal, window), window, observer)
+            mask = _visible(memory, positions, causal, inside)
+            contexts = self._written_out(asked, memory, mask, focus, observer)
         contexts = contexts.transpose(1, 2).reshape(rows, length, -1)  # heads side by side
         return contexts if self.projections is None else self.projections.output(contexts)
 
@@ -183,7 +335,7 @@ class Attention(nn.Module):
         return self.rotary(apart, first).reshape(heads.shape)
 
     def _written_out(
-        self, query: Tensor, memory: Memory, mask: Tensor | None, window: Window | None, observer: Observer
+        self, query: Tensor, memory: Memory, mask: Tensor | None, focus: Tensor | None, observer: Observer
     ) -> Tensor:
         scores = self.score(query, memory.keys, observer)  # (B, H, T, S)
         weights = self.normaliser(scores, mask)
@@ -194,22 +346,22 @@ class Attention(nn.Module):
             if self.straight and self.training:
                 # adds zeros, and their gradient (Bengio et al., 2013)
                 weights = weights + (probabilities - probabilities.detach())
-        if window is not None and window.focus is not None:
-            weights = weights * window.focus
+        if focus is not None:
+            weights = weights * focus
         weights = observer.see("weights", weights)
         return observer.see("contexts", self.dropout(weights) @ memory.values)
 
     def _fused(
-        self, query: Tensor, memory: Memory, positions: Tensor, window: Window | None, *, causal: bool, begins: bool
+        self, query: Tensor, memory: Memory, positions: Tensor, inside: Tensor | None, *, causal: bool, begins: bool
     ) -> Tensor:
         """Torch's kernel. Its own causal mask is square: the queries must begin where the keys do and be as many."""
         assert isinstance(self.score, InnerScore)
         # A branch and not a value: under torch.compile a comparison of sizes is symbolic, which the kernel refuses.
-        square = begins and memory.mask is None and window is None and query.shape[2] == memory.keys.shape[2]
+        square = begins and memory.mask is None and inside is None and query.shape[2] == memory.keys.shape[2]
         if causal and square:
             mask, square = None, True
         else:
-            mask, square = _visible(memory, positions, causal, window), False
+            mask, square = _visible(memory, positions, causal, inside), False
         return F.scaled_dot_product_attention(
             self.score.queries(query),
             memory.keys,
@@ -220,9 +372,12 @@ class Attention(nn.Module):
             scale=self.score.scale,
         )
 
-    def _window(self, query: Tensor, memory: Memory, positions: Tensor, observer: Observer) -> Window | None:
+    def _window(
+        self, query: Tensor, memory: Memory, positions: Tensor, observer: Observer
+    ) -> tuple[Tensor | None, Tensor | None]:
+        """What a window lets be seen, and what it multiplies the weights with."""
         if self.window is None:
-            return None
+            return None, None
         rows, _, size, _ = memory.keys.shape
         whole = torch.full((rows,), size, device=query.device)
         lengths = whole if memory.mask is None else memory.mask.sum(1)
@@ -233,14 +388,10 @@ class Attention(nn.Module):
         return x.reshape(*x.shape[:-1], self.heads, head_width(x.shape[-1], self.heads)).transpose(1, 2)
 
 
-def _visible(memory: Memory, positions: Tensor, causal: bool, window: Window | None) -> Tensor | None:
+def _visible(memory: Memory, positions: Tensor, causal: bool, inside: Tensor | None) -> Tensor | None:
     """Everything that limits sight, as one mask that broadcasts to (B, H, T, S); None: nothing does."""
     size = memory.keys.shape[2]
     ahead = None
     if causal and len(positions) > 1:  # a single query is the newest: all that is remembered is its past
         ahead = masks.causal(positions, torch.arange(size, device=positions.device))
-    return masks.combine(
-        None if memory.mask is None else masks.over_keys(memory.mask),
-        ahead,
-        None if window is None else window.mask,
-    )
+    return masks.combine(None if memory.mask is None else masks.over_keys(memory.mask), ahead, inside)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Self
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.errors import DataError
+from regard.text.vocabulary import UNK
 
 
 class Embedding(nn.Module):
@@ -56,6 +61,31 @@ class OneHotEmbedding(Embedding):
         return F.one_hot(ids, self.weight.shape[0]).to(self.weight.dtype) @ self.weight
 
 
+class VectorEmbedding(nn.Module):
+    """``W x + b``: a vector of the source in the width of the model, where others look a token up.
+
+    With a ``reach`` of 3, 5, … the vectors around it are read with it: a convolution over the sequence.
+    """
+
+    def __init__(self, features: int, width: int, reach: int = 1) -> None:
+        super().__init__()
+        self.filters = nn.Conv1d(features, width, reach, padding=reach // 2)
+        nn.init.normal_(self.filters.weight, std=(features * reach) ** -0.5)
+        nn.init.zeros_(self.filters.bias)  # type: ignore[arg-type]
+
+    @property
+    def width(self) -> int:
+        return self.filters.out_channels
+
+    def forward(self, source: Tensor) -> Tensor:
+        """``(B, S, 1 + F) → (B, S, D)``. Of what is padding or hidden, as its id says, nothing is read."""
+        weight = self.filters.weight  # (D, F, reach)
+        shown = (source[..., 1:] * (source[..., :1] > UNK)).to(weight.dtype)
+        if weight.shape[2] == 1:
+            return F.linear(shown, weight[:, :, 0], self.filters.bias)
+        return self.filters(shown.transpose(1, 2)).transpose(1, 2)
+
+
 class OutputLayer(nn.Module):
     """``logits = W x + b``, the last layer. Tied, ``W`` *is* the embedding (Press and Wolf, 2017)."""
 
@@ -80,3 +110,146 @@ def _inside(ids: Tensor, size: int) -> Tensor:
             wrong = lowest if lowest < 0 else highest
             raise DataError(f"id = {wrong}: outside the vocabulary; ids run from 0 to {size - 1}")
     return ids
+
+
+# Where a token stands. Attention by itself sees a bag of tokens; these give it order.
+#
+# Sinusoidal and learned positions are added to the embeddings; rotary positions turn queries and keys.
+# All take ``first``, the position of the first token given, so that a step is the same call as a sequence.
+
+
+def angles(positions: Tensor, width: int, *, to_last: bool = False) -> Tensor:
+    """``p / 10000^(2i / width)`` for each position and each pair of features: ``(T,) → (T, width / 2)``.
+
+    ``to_last``, frequencies reach 1/10000 at the last pair and not after it: ``p / 10000^(i / (width / 2 − 1))``.
+    In float64, because a late position times a fast frequency is a large angle; so on the CPU, since not every
+    accelerator has float64.
+    """
+    pairs = torch.arange(0, width, 2, device=positions.device, dtype=torch.float64)
+    exponents = pairs / max(float(pairs[-1]), 1.0) if to_last else pairs / width
+    return positions[:, None].to(torch.float64) * 10000.0**-exponents
+
+
+def sinusoid(positions: Tensor, width: int, *, to_last: bool = False, interleaved: bool = True) -> Tensor:
+    """``PE(p, 2i) = sin(angle)``, ``PE(p, 2i+1) = cos(angle)`` (Vaswani et al., 2017). ``(T, width)``
+
+    Not interleaved, all sines come before all cosines, as most programs have it.
+    """
+    angle = angles(positions, width, to_last=to_last)
+    return torch.stack((angle.sin(), angle.cos()), dim=-1 if interleaved else -2).flatten(-2)[:, :width]
+
+
+class _Tables(nn.Module, ABC):
+    """Keeps the first positions ready. A model cast to half precision keeps them in float32: they cost nothing."""
+
+    @abstractmethod
+    def make(self, positions: Tensor) -> dict[str, Tensor]:
+        """Each table for these positions, by name, in float64."""
+
+    def _keep(self, ready: int) -> None:
+        if torch.get_default_device().type == "meta":  # a model of shapes: of its weights, not of these
+            return
+        for name, table in self.make(torch.arange(ready)).items():
+            self.register_buffer(name, table.to(torch.get_default_dtype()), persistent=False)
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        for name, table in list(self.named_buffers(recurse=False)):
+            if table.dtype in (torch.bfloat16, torch.float16):
+                again = self.make(torch.arange(len(table)))[name]
+                setattr(self, name, again.to(table.device, torch.float32))
+        return self
+
+
+class Sinusoidal(_Tables):
+    """``x + PE``, positions counted from ``begin``. Without parameters and without a longest length; the first
+    positions are kept ready."""
+
+    table: Tensor
+
+    def __init__(
+        self, width: int, ready: int = 512, *, to_last: bool = False, interleaved: bool = True, begin: int = 0
+    ) -> None:
+        super().__init__()
+        self.width = width
+        self.to_last = to_last
+        self.interleaved = interleaved
+        self.begin = begin
+        self._keep(ready)
+
+    def make(self, positions: Tensor) -> dict[str, Tensor]:
+        table = sinusoid(positions + self.begin, self.width, to_last=self.to_last, interleaved=self.interleaved)
+        return {"table": table}
+
+    def forward(self, x: Tensor, first: int = 0) -> Tensor:
+        last = first + x.shape[1]
+        if last <= len(self.table):
+            return x + self.table[first:last].to(x.dtype)
+        return x + self.make(torch.arange(first, last))["table"].to(x)
+
+
+class Learned(nn.Module):
+    """``x + P[p]`` with one learned vector a position, up to ``longest`` of them."""
+
+    def __init__(self, width: int, longest: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(longest, width))
+        nn.init.normal_(self.weight, std=width**-0.5)
+
+    def forward(self, x: Tensor, first: int = 0) -> Tensor:
+        last, longest = first + x.shape[1], len(self.weight)
+        if last > longest:
+            raise DataError(
+                f"sequence = {last} tokens: longer than the {longest} learned positions; "
+                f"shorten it, or train with model.longest = {last} or with sinusoidal or rotary positions"
+            )
+        return x + self.weight[first:last]
+
+
+def longest_sequence(model: nn.Module) -> int | None:
+    """How many tokens a model can read or write at once: as many as it has learned positions, or any number (None)."""
+    return min((len(module.weight) for module in model.modules() if isinstance(module, Learned)), default=None)
+
+
+class Unplaced(nn.Module):
+    """``x``: no positions are added, either because they are rotary or to see what happens without."""
+
+    def forward(self, x: Tensor, first: int = 0) -> Tensor:  # noqa: ARG002
+        return x
+
+
+class Rotary(_Tables):
+    """Turn each pair of features of a query or key by an angle that grows with position (Su et al., 2021).
+
+    The inner product of two rotated vectors depends on their distance alone, so attention becomes relative.
+    """
+
+    cosine: Tensor
+    sine: Tensor
+
+    def __init__(self, width: int, ready: int = 512) -> None:
+        super().__init__()
+        self.width = width
+        self._keep(ready)
+
+    def forward(self, x: Tensor, first: int = 0) -> Tensor:
+        """``x`` (B, H, T, K) → the same, rotated."""
+        return self.turn(x, *self.tables(first, first + x.shape[2]))
+
+    def tables(self, first: int, last: int) -> tuple[Tensor, Tensor]:
+        """Cosine and sine of these positions, two of (T, K / 2)."""
+        if last <= len(self.cosine):
+            return self.cosine[first:last], self.sine[first:last]
+        made = self.make(torch.arange(first, last))
+        return made["cosine"].to(self.cosine), made["sine"].to(self.cosine)
+
+    @staticmethod
+    def turn(x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
+        """``x`` (…, K) by the angles that belong to each place, (…, K / 2)."""
+        even, odd = x[..., 0::2], x[..., 1::2]
+        rotated = (even * cosine - odd * sine, even * sine + odd * cosine)
+        return torch.stack(rotated, dim=-1).flatten(-2).to(x.dtype)
+
+    def make(self, positions: Tensor) -> dict[str, Tensor]:
+        angle = angles(positions, self.width)
+        return {"cosine": angle.cos(), "sine": angle.sin()}

@@ -11,11 +11,12 @@ import torch
 from torch import Tensor
 
 from regard.errors import DataError
+from regard.text.vocabulary import PAD
 
 
-def padding(ids: Tensor, pad: int = 0) -> Tensor:
-    """Real tokens: ``[4, 5, <pad>] → [True, True, False]``."""
-    return ids != pad
+def padding(ids: Tensor) -> Tensor:
+    """Real tokens: ``[4, 5, <pad>] → [True, True, False]``. Where more follows each id, (B, S, 1 + L), the id says."""
+    return (ids if ids.dim() < 3 else ids[..., 0]) != PAD
 
 
 def from_lengths(lengths: Tensor, size: int) -> Tensor:

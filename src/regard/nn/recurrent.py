@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from regard.nn import masks
-from regard.nn.chain import Chain
 from regard.nn.fast.dropout import Dropout
+from regard.nn.layers import Chain
 from regard.nn.observe import UNOBSERVED, Observer
 
 
@@ -163,10 +163,11 @@ class Layer(nn.Module):
         if not self.bidirectional:
             return self._run(x, state, mask, "", observer)
         real = x.new_ones(x.shape[:2], dtype=torch.bool) if mask is None else mask
-        there, back = _split(state)
+        there, back = (_each(lambda both, side=side: both.chunk(2, -1)[side], state) for side in (0, 1))
         outputs, last = self._run(x, there, mask, "", observer.at("forward"))
         mirrored, first = self._run(masks.reverse(x, real), back, mask, "_reverse", observer.at("backward"))
-        return torch.cat((outputs, masks.reverse(mirrored, real)), -1), _join(last, first)
+        final = _each(lambda *ways: torch.cat(ways, -1), last, first)
+        return torch.cat((outputs, masks.reverse(mirrored, real)), -1), final
 
     def _run(
         self, x: Tensor, state: CellState, mask: Tensor | None, direction: str, observer: Observer
@@ -217,24 +218,14 @@ def row_lengths(x: Tensor, mask: Tensor | None, observer: Observer) -> Tensor | 
     return mask.sum(1).cpu()
 
 
+def _each(work: Callable[..., Tensor], *states: CellState) -> CellState:
+    """The same done to the hidden states and, where there are such, to the cells."""
+    cells = [state.cell for state in states if state.cell is not None]
+    return CellState(work(*(state.hidden for state in states)), work(*cells) if cells else None)
+
+
 def _where(real: Tensor, new: CellState, old: CellState) -> CellState:
-    hidden = torch.where(real, new.hidden, old.hidden)
-    if new.cell is None or old.cell is None:
-        return CellState(hidden)
-    return CellState(hidden, torch.where(real, new.cell, old.cell))
-
-
-def _split(state: CellState) -> tuple[CellState, CellState]:
-    hidden = state.hidden.chunk(2, -1)
-    cell = (None, None) if state.cell is None else state.cell.chunk(2, -1)
-    return CellState(hidden[0], cell[0]), CellState(hidden[1], cell[1])
-
-
-def _join(there: CellState, back: CellState) -> CellState:
-    hidden = torch.cat((there.hidden, back.hidden), -1)
-    if there.cell is None or back.cell is None:
-        return CellState(hidden)
-    return CellState(hidden, torch.cat((there.cell, back.cell), -1))
+    return _each(lambda one, other: torch.where(real, one, other), new, old)
 
 
 class Stack(nn.Module):

@@ -6,14 +6,18 @@ have one from a larger text, and it always has its letters.
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.nn import masks
-from regard.nn.embeddings import Embedding
+from regard.nn.embeddings import Embedding, VectorEmbedding
 from regard.nn.fast import random as chance
-from regard.nn.linear import linear
+from regard.nn.layers import linear
+
+SourceEmbedding: TypeAlias = "Embedding | VectorEmbedding | WordEmbedding"  # what an encoder reads through
 
 
 class LetterConvolution(nn.Module):

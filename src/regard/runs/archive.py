@@ -16,7 +16,6 @@ import tarfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO, Annotated, Any, Literal, Self, cast
@@ -33,6 +32,7 @@ from regard.runs.card import CARD, SCORES, card
 from regard.runs.folder import (
     BELONGS,
     MANIFEST,
+    ORIGIN,
     SETTINGS,
     Run,
     belongs,
@@ -44,7 +44,6 @@ from regard.runs.folder import (
     used_weights,
     verify,
 )
-from regard.runs.origin import ORIGIN
 from regard.settings.reading import Frozen, read
 from regard.text.tokenizers import Tokenizers
 
@@ -79,33 +78,24 @@ class Contents(Frozen):
     name: str
     files: dict[str, Entry]
 
+    @property
+    def bytes(self) -> int:
+        """Before compression."""
+        return sum(entry.size for entry in self.files.values())
 
-@dataclass(frozen=True)
-class WrittenArchive:
-    """An archive that was written."""
-
-    file: str
-    files: int
-    bytes: int  # before compression
-    checkpoints: tuple[str, ...]
-    resumable: bool
+    @property
+    def checkpoints(self) -> list[str]:
+        return sorted({Path(name).parent.name for name in self.files if name.startswith("checkpoints/")})
 
 
 # Whether a run is whole
 
-
-@dataclass(frozen=True)
-class CheckedPart:
-    """A part of a run, and whether it is what was written."""
-
-    name: str
-    state: Literal["whole", "damaged", "unknown"]  # unknown: nothing says what it should be
-    note: str = ""
+State = Literal["whole", "damaged", "unknown"]  # unknown: nothing says what it should be
 
 
-def verify_run(folder: Path) -> Iterator[CheckedPart]:
+def verify_run(folder: Path) -> Iterator[tuple[str, State, str]]:
     """Check every hash of a run: of each checkpoint, of the tokenizers, labels and settings that its weights belong to,
-    and of the encoded corpus."""
+    and of the encoded corpus. Gives the name of each part, its state, and a note."""
     run = Run.open(folder)
     for path in steps(run.checkpoints):
         yield _part(f"checkpoints/{path.name}", partial(_is_whole, path))
@@ -123,26 +113,23 @@ def _is_whole(path: Path) -> bool:
 
 
 def _is_encoded(folder: Path) -> bool:
-    return open_shards(folder).folder == folder
+    open_shards(folder)  # complains of what is not whole
+    return True
 
 
-def _part(name: str, check: Callable[[], bool]) -> CheckedPart:
+def _part(name: str, check: Callable[[], bool]) -> tuple[str, State, str]:
     try:
         known = check()
     except (RegardError, OSError) as problem:
-        return CheckedPart(name, "damaged", str(failure(problem) or problem))
-    return (
-        CheckedPart(name, "whole")
-        if known
-        else CheckedPart(name, "unknown", "written by an older Regard, which kept no hashes")
-    )
+        return name, "damaged", str(failure(problem) or problem)
+    return (name, "whole", "") if known else (name, "unknown", "written by an older Regard, which kept no hashes")
 
 
 # Packing
 
 
-def pack(folder: Path, file: Path, *, everything: bool = False, half: bool = False) -> WrittenArchive:
-    """Write a run's settings, tokenizers, labels, log and best weights into one file.
+def pack(folder: Path, file: Path, *, everything: bool = False, half: bool = False) -> Contents:
+    """Write a run's settings, tokenizers, labels, log and best weights into one file; gives what is in it.
 
     With `everything`, also what is needed to go on training: the whole of the best and of the newest checkpoint.
     With `half`, weights of 16 bits: half the size, to use the model and no more.
@@ -174,8 +161,7 @@ def pack(folder: Path, file: Path, *, everything: bool = False, half: bool = Fal
             parts[f"checkpoints/{path.name}/{MANIFEST}"] = io.BytesIO((json.dumps(hashes, indent=2) + "\n").encode())
         contents = _contents(run.folder.resolve().name, parts)
         _write(file, contents, parts)
-    total = sum(entry.size for entry in contents.files.values())
-    return WrittenArchive(str(file), len(parts), total, tuple(path.name for path in chosen), everything)
+    return contents
 
 
 def _shared(run: Run) -> Iterator[Path]:
@@ -255,7 +241,7 @@ def unpack(file: Path, out: Path | None = None) -> Run:
         folder = out or Path("runs") / contents.name
         if folder.exists() or folder.is_symlink():
             raise ModelError(f"{folder}: is there already; choose another --out")
-        total, free = sum(entry.size for entry in contents.files.values()), _free(folder)
+        total, free = contents.bytes, _free(folder)
         if total > free:
             raise ResourceError(f"{file}: takes {total:,} bytes, and {folder} has room for {free:,}; make room first")
         with new_folder(folder) as beside:

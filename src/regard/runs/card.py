@@ -17,9 +17,8 @@ from regard import __version__
 from regard.data.shards import open_shards
 from regard.errors import DataError, ModelError
 from regard.files import new_file
-from regard.runs.folder import SETTINGS, Run, best_checkpoint, digest, manifest
+from regard.runs.folder import SETTINGS, Origin, Run, best_checkpoint, digest, manifest, origin_of
 from regard.runs.listing import Summary, summarise
-from regard.runs.origin import Origin, origin_of
 from regard.settings.languages import languages_of, name_of, plain
 from regard.text.tokenizers import Tokenizers
 

@@ -21,12 +21,22 @@ from torch import Tensor, nn
 
 from regard.errors import ModelError
 from regard.files import new_file, new_folder, remove
-from regard.nn.fast.uninitialised import Unset
+from regard.nn.fast.allocator import Unset
 from regard.runs.folder import Progress, Run, belongs, load_progress, seal, shapes, step_of, steps, used_weights, verify
 
 Model = TypeVar("Model", bound=nn.Module)
 Value = TypeVar("Value")
 OPTIMIZER = "optimizer.safetensors"
+_NUMBERS = (
+    torch.float32,
+    torch.float64,
+    torch.float16,
+    torch.bfloat16,
+    torch.int64,
+    torch.int32,
+    torch.uint8,
+    torch.bool,
+)
 
 
 @dataclass(frozen=True)
@@ -124,14 +134,20 @@ def save(checkpoint: Checkpoint, folder: Path, belonging: Mapping[str, object] |
             "average": checkpoint.average,
             "optimizer": checkpoint.optimizer,
         }
-        progress = beside / "progress.json"
-        progress.write_text(json.dumps(asdict(checkpoint.progress), indent=2) + "\n", encoding="utf-8")
+        text = json.dumps(asdict(checkpoint.progress), indent=2) + "\n"
+        (beside / "progress.json").write_text(text, encoding="utf-8")
         for name, tensors in parts.items():
-            ready = {key: tensor.detach().contiguous().cpu() for key, tensor in tensors.items()}
-            save_file(ready, file := beside / f"{name}.safetensors")
-            file.chmod(progress.stat().st_mode & 0o777)  # the usual permissions; safetensors lets no other user read
+            save_tensors(tensors, beside / f"{name}.safetensors")
         seal(beside, belonging)
     return path
+
+
+def save_tensors(tensors: Mapping[str, Tensor], path: Path, metadata: dict[str, str] | None = None) -> None:
+    """A safetensors file with the usual permissions; the library alone would let no other user read it."""
+    path.touch()
+    mode = path.stat().st_mode & 0o777
+    save_file({name: each.detach().contiguous().cpu() for name, each in tensors.items()}, path, metadata)
+    path.chmod(mode)
 
 
 def load(path: Path) -> Checkpoint:
@@ -162,9 +178,15 @@ def load_trained(path: Path) -> dict[str, Tensor]:
 def _tensors(path: Path) -> dict[str, Tensor]:
     try:
         shapes(path)  # the library would take a header of any kind up to 100 MB
-        return load_file(path)
+        tensors = load_file(path)
     except SafetensorError as error:
         raise ModelError(f"{path}: cannot be read; {error}") from None
+    for name, tensor in tensors.items():
+        if tensor.dtype not in _NUMBERS:
+            raise ModelError(f"{path}: {name[:100]} has numbers of a kind that no run has; it is damaged")
+        if tensor.is_floating_point() and tensor.numel() and not all(map(torch.isfinite, tensor.aminmax())):
+            raise ModelError(f"{path}: {name[:100]} has numbers that are infinite, or none; it is damaged")
+    return tensors
 
 
 def judged(folder: Path) -> list[Path]:

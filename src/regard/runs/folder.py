@@ -7,8 +7,10 @@ RUN/words.tsv           the words of the training text, for tagging
 RUN/checkpoints/step-N  see `regard.runs.checkpoint`
 RUN/best                the name of the best checkpoint
 RUN/log.jsonl           what happened
-RUN/origin.json         where an imported model comes from; see `regard.runs.origin`
+RUN/origin.json         where an imported model comes from; see `regard.runs.folder`
 RUN/aligner.json        which attention shows the alignment, once it was asked for
+RUN/doubt.json          how doubt is measured, once it was asked for
+RUN/faithful.json       which map to believe, once it was measured
 RUN/report.html         the last report
 RUN/data/               the encoded corpus; made again when missing
 RUN/engines/            the model as other programs read it; see `regard.tasks.engines`
@@ -42,7 +44,16 @@ MANIFEST = "manifest.json"
 BELONGS = "run.json"  # in a checkpoint: the run's settings and the hashes of its tokenizers
 PARTS = (
     *(SETTINGS, "tokenizer", "labels.tsv", "words.tsv", "checkpoints", "best", "log.jsonl", "data", "tensorboard"),
-    *("aligner.json", "report.html", "engines", "origin.json", "README.md", "scores.json"),
+    *(
+        "aligner.json",
+        "doubt.json",
+        "faithful.json",
+        "report.html",
+        "engines",
+        "origin.json",
+        "README.md",
+        "scores.json",
+    ),
     "shortlist.safetensors",  # made by version 0.1 on use; nothing reads it any more
 )
 _STEP = re.compile(r"step-(\d{1,18})")
@@ -391,3 +402,42 @@ def is_occupied(folder: Path) -> bool:
     """Whether a process trains this run now."""
     with locked(folder, shared=True) as free:
         return free is False
+
+
+# Where an imported model comes from: ``origin.json`` in its run. Nothing here imports torch.
+
+ORIGIN = "origin.json"
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What an import was made of. A licence that is not stated is an empty text: nobody may guess one."""
+
+    format: str  # such as CTranslate2 6, int8
+    name: str  # what the model was called
+    licence: str = ""  # in one line, as the model's own files say it
+    files: tuple[tuple[str, str], ...] = ()  # what was read, with its SHA-256
+    notices: tuple[tuple[str, str], ...] = ()  # texts that came with the model: its licence, its README
+
+    def __str__(self) -> str:
+        """In one line, for people."""
+        return f"{self.name}, {self.format}; licence: {self.licence or 'not stated'}"
+
+    def save(self, folder: Path) -> None:
+        """Into the folder of a run."""
+        values = asdict(self) | {"files": dict(self.files), "notices": dict(self.notices)}
+        with new_file(folder / ORIGIN) as file:
+            file.write((json.dumps(values, indent=2, ensure_ascii=False) + "\n").encode())
+
+
+def origin_of(folder: Path) -> Origin | None:
+    """Of the run in a folder; None for one that was trained here from the beginning."""
+    try:
+        values = json.loads((folder / ORIGIN).read_bytes())
+        texts = {name: str(values[name]) for name in ("format", "name", "licence")}
+        pairs = {name: tuple((str(a), str(b)) for a, b in values[name].items()) for name in ("files", "notices")}
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise ModelError(f"{folder / ORIGIN}: is damaged; take it from a copy of the run") from None
+    return Origin(texts["format"], texts["name"], texts["licence"], pairs["files"], pairs["notices"])

@@ -15,12 +15,15 @@ from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
 
 from regard import files
 from regard.errors import ModelError, SettingsError, did_you_mean, failure
 from regard.files import remove
 from regard.runs.folder import (
+    ORIGIN,
     PARTS,
     SETTINGS,
     Progress,
@@ -28,24 +31,25 @@ from regard.runs.folder import (
     best_checkpoint,
     is_occupied,
     load_progress,
+    origin_of,
     packaged,
     resolve,
     shapes,
     steps,
 )
 from regard.runs.log import outline, read_log
-from regard.runs.origin import ORIGIN, origin_of
 from regard.settings import (
     ContextDecoderSettings,
     ModelSettings,
     RecurrentModel,
+    Settings,
     TrainSettings,
     load_settings,
     preset_names,
 )
 from regard.settings.languages import languages_of
 
-State = Literal["prepared", "running", "interrupted", "finished", "unreadable"]
+State = Literal["prepared", "running", "interrupted", "finished", "unreadable", "failed"]  # failed: before it was a run
 TRASH = ".trash"  # beside the runs: what was removed and can be taken back
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _TRASHED = re.compile(r"(.+)-(\d{8}-\d{6}(?:-\d+)?)")  # name, and when it was put away
@@ -57,27 +61,29 @@ _LOWER = frozenset(("perplexity",))  # scores of which less is better
 class Summary:
     """A run at a glance."""
 
-    name: str
-    folder: str
+    name: Annotated[str, Field(examples=["demo"])]
+    folder: Annotated[str, Field(exclude=True)]  # no client is told where on the disk something is
     state: State
-    note: str = ""  # what is wrong, where something is
-    task: str = ""
-    languages: str = ""  # from and into which it translates, as codes: en-fr
-    preset: str = ""  # whose architecture it has, by its settings
-    architecture: str = ""  # in words
+    note: Annotated[str, Field(description="What is wrong, where something is.")] = ""
+    task: Annotated[str, Field(examples=["translate"])] = ""
+    languages: Annotated[str, Field(description="From and into which it translates.", examples=["en-fr"])] = ""
+    preset: Annotated[str, Field(description="Whose architecture it has; empty if no preset has it.")] = ""
+    architecture: Annotated[str, Field(description="In words.", examples=["GRU, 1 layer, width 256"])] = ""
     about: str = ""
     parameters: int | None = None
     steps: int = 0
     of_steps: int = 0
-    time: str = ""  # the limit, where time is one
-    loss: float | None = None  # of the best validation
+    time: Annotated[str, Field(description="The limit, where time is one.")] = ""
+    loss: Annotated[float | None, Field(description="Of the best validation.")] = None
     score: float | None = None
     score_name: str = ""
     best_step: int = 0
-    changed: float = 0.0  # seconds since 1970
+    changed: Annotated[float, Field(description="Seconds since 1970.")] = 0.0
     bytes: int = 0
-    origin: str = ""  # of an imported model: what it was, and its licence
-    built_in: bool = False  # whether its text is the built-in corpus, where scores come easily
+    origin: Annotated[str, Field(description="Of an imported model: what it was, and its licence.")] = ""
+    built_in: Annotated[
+        bool, Field(description="Whether its text is the built-in corpus, where scores come easily.")
+    ] = False
 
     @property
     def state_word(self) -> str:
@@ -149,23 +155,30 @@ def _summary(run: Run, known: Summary) -> Summary:
     best = log.best
     return replace(
         known,
+        **by_settings(run.settings),
         state=_state(run, progress),
-        task=run.settings.task,
-        languages=str(languages_of(run.settings) or ""),
-        preset=preset_of(run.settings.model),
-        architecture=architecture(run.settings.model, run.settings.task),
-        about=run.settings.about,
         origin=str(origin_of(run.folder) or ""),
         parameters=parameters(run),
         steps=max(progress.step, log.step),
-        of_steps=run.settings.train.steps,
-        time=run.settings.train.time,
         loss=_finite(best["loss"] if best else None),
         score=_finite(best["score"] if best else None),
         score_name=best["name"] if best else "",
         best_step=progress.best_step,
-        built_in=run.settings.data.is_built_in,
     )
+
+
+def by_settings(settings: Settings) -> dict[str, Any]:
+    """What the settings alone say of a summary."""
+    return {
+        "task": settings.task,
+        "languages": str(languages_of(settings) or ""),
+        "preset": preset_of(settings.model),
+        "architecture": architecture(settings.model, settings.task),
+        "about": settings.about,
+        "of_steps": settings.train.steps,
+        "time": settings.train.time,
+        "built_in": settings.data.is_built_in,
+    }
 
 
 def _finite(value: float | None) -> float | None:
@@ -176,7 +189,7 @@ def _finite(value: float | None) -> float | None:
 def portray(folder: Path) -> RunDetails:
     """Everything about one run."""
     run = Run.open(folder)
-    summary, events = summarise(run.folder, str(folder)), _events(run)
+    summary, events = summarise(run.folder, str(folder)), read_log(run.log)
     if summary.state == "unreadable":
         raise ModelError(summary.note)
     best = best_checkpoint(run).name if steps(run.checkpoints) else ""
@@ -193,10 +206,6 @@ def portray(folder: Path) -> RunDetails:
             for path in steps(run.checkpoints)
         ),
     )
-
-
-def _events(run: Run) -> list[dict[str, Any]]:
-    return read_log(run.log) if run.log.is_file() else []
 
 
 def _is(event: dict[str, Any], kind: str, number: str) -> bool:
@@ -313,19 +322,14 @@ def is_usable(summary: Summary) -> bool:
     return summary.state != "unreadable" and summary.parameters is not None
 
 
-def size_of(path: Path) -> int:
-    """Bytes of a file, or of all files in a folder."""
-    return size(path) if path.is_dir() else path.lstat().st_size
-
-
-def size(folder: Path) -> int:
-    """Bytes of all files in a folder. Links count as nothing, and so does what a training removes meanwhile."""
+def size(path: Path) -> int:
+    """Bytes of a file, or of all files in a folder. Links count as nothing, and so does what a training removes
+    meanwhile."""
     total = 0
-    for root, _, names in os.walk(folder):
-        for name in names:
-            with contextlib.suppress(FileNotFoundError):
-                found = (Path(root) / name).lstat()
-                total += 0 if stat.S_ISLNK(found.st_mode) else found.st_size
+    for file in (Path(root) / name for root, _, names in os.walk(path) for name in names) if path.is_dir() else (path,):
+        with contextlib.suppress(FileNotFoundError):
+            found = file.lstat()
+            total += 0 if stat.S_ISLNK(found.st_mode) else found.st_size
     return total
 
 

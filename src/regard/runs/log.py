@@ -14,7 +14,30 @@ from dataclasses import MISSING, asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
-from regard.runs.samples import ValidationSample, Watched
+# What people see of a model while it trains: samples, and one sentence that is watched. Plain data, without torch.
+
+Weights = tuple[tuple[float, ...], ...]  # (T, S)
+
+
+@dataclass(frozen=True)
+class ValidationSample:
+    """A held-out text, the right answer, and what the model writes now."""
+
+    source: str
+    reference: str
+    output: str
+
+
+@dataclass(frozen=True)
+class Watched:
+    """What the model writes for the sentence that is watched and, if it attends to a source, where it looked."""
+
+    text: str
+    output: str
+    source: tuple[str, ...] = ()  # pieces, <end> included
+    target: tuple[str, ...] = ()
+    layers: tuple[Weights, ...] = ()  # cross-attention, the mean of each layer's heads
+
 
 LONGEST = 1 << 26  # bytes of a log that are read: days of training
 LONGEST_LINE = 1 << 20
@@ -240,7 +263,8 @@ def outline(path: Path) -> Outline:
 
 
 def read_log(path: Path) -> list[dict[str, Any]]:
-    """The events of a training in order. What a resumed run did again counts once, as it was done last.
+    """The events of a training in order, none where there is no log. What a resumed run did again counts once, as it
+    was done last.
 
     Lines that are no events (the last one of a run that was killed while writing it, or what was put there by hand) are
     passed over; of a log that is too long for memory the end is read.

@@ -98,7 +98,7 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(RegardError)
     def complaint(request: Request, error: RegardError) -> JSONResponse:
-        conceal = request.app.state.service.library.conceal
+        conceal = request.app.state.library.conceal
         answer = problem(status_of(error), conceal(str(error)), conceal(error.hint))
         if isinstance(error, BusyError):
             answer.headers["Retry-After"] = str(error.seconds)
@@ -111,7 +111,7 @@ def install(app: FastAPI) -> None:
             raise error
         if isinstance(error, OSError) and error.errno in DISK:
             status = DISK[error.errno]
-        conceal = request.app.state.service.library.conceal
+        conceal = request.app.state.library.conceal
         return problem(status or status_of(known), conceal(str(known)))
 
     for kind in (OSError, MemoryError, RuntimeError, SafetensorError):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
 
@@ -16,10 +16,9 @@ from starlette.types import Scope
 from regard import __version__
 from regard.serve import answers
 from regard.serve.bodies import Bodies, Leaving
-from regard.serve.commands import Commands
 from regard.serve.corpora import Corpora
 from regard.serve.guard import Doors, Guard
-from regard.serve.jobs import Jobs
+from regard.serve.jobs import Commands, Jobs
 from regard.serve.library import Library
 from regard.serve.routes import compare, corpora, libre, look, predict, presets, runs, trainings, translate
 from regard.serve.trainings import Trainings
@@ -30,27 +29,24 @@ Translation, and a look inside the models that translate. Everything under `/api
 `/translate`, `/languages` and `/detect` are LibreTranslate's, so that its clients work unchanged."""
 
 
-@dataclass(frozen=True)
-class Service:
-    """What every route may use. It is `request.app.state.service`."""
-
-    library: Library
-    studio: bool = False
-    doors: Doors = field(default_factory=Doors)
-    log: Callable[[str], object] | None = None  # takes one line a request
-    stop_trainings: bool = False  # when the service ends; else they go on
-
-
-def create_app(service: Service) -> FastAPI:
-    """The whole service; with the studio's pages, if it has them."""
+def create_app(
+    library: Library,
+    doors: Doors | None = None,
+    *,
+    studio: bool = False,
+    log: Callable[[str], object] | None = None,
+    stop_trainings: bool = False,
+) -> FastAPI:
+    """The whole service, also with the studio's pages. ``log`` takes one line a request; trainings go on when the
+    service ends, unless they are to stop. What every route may use is in ``request.app.state``."""
 
     @asynccontextmanager
     async def life(_: FastAPI) -> AsyncIterator[None]:
         yield
         app.state.jobs.closing.set()
-        if service.stop_trainings:
+        if stop_trainings:
             app.state.jobs.stop_all()
-        service.library.close()
+        library.close()
 
     app = FastAPI(
         title="Regard",
@@ -61,23 +57,24 @@ def create_app(service: Service) -> FastAPI:
         redoc_url=None,
         responses=answers.PROBLEMS,
     )
-    app.state.service = service
-    app.state.metrics = metrics = Metrics(service.library)
-    service.library.on_batch = metrics.batches.observe
+    app.state.library, app.state.doors = library, (doors := doors or Doors())
+    app.state.metrics = metrics = Metrics(library)
+    app.state.files = OrderedDict[str, bytes]()  # that were translated lately, by their names
+    library.on_batch = metrics.batches.observe
     answers.install(app)
     for each in (runs, translate, predict, libre, look):
         app.include_router(each.router)
-    _add_trainings(app, service.library)
+    _add_trainings(app, library)
     _add_look(app)
     _add_pages(app, "serve/pages", "/docs")
-    if service.studio:
+    if studio:
         _add_pages(app, "studio", "/", "/studio")
     else:
         _add_page(app, "/", _folder("serve/pages") / "home.html")
     app.add_middleware(Leaving)  # the last one added is the first to be met
-    app.add_middleware(Bodies, limits=service.library.limits)
-    app.add_middleware(Guard, doors=service.doors)
-    app.add_middleware(Watch, metrics=metrics, log=service.log, most=service.library.limits.connections)
+    app.add_middleware(Bodies, limits=library.limits)
+    app.add_middleware(Guard, doors=doors)
+    app.add_middleware(Watch, metrics=metrics, log=log, most=library.limits.connections)
     return app
 
 
@@ -87,7 +84,7 @@ def _add_trainings(app: FastAPI, library: Library) -> None:
     app.state.corpora = Corpora() if runs is None else Corpora(runs / "corpora", runs.parent / "corpora")
     app.state.jobs = Jobs(library)
     app.state.trainings = Trainings(app.state.jobs)
-    app.state.commands = Commands()
+    app.state.commands = Commands(app.state.jobs.shown)
     app.state.estimates = {}  # what was estimated lately
     for part in (presets, corpora, trainings, compare):
         app.include_router(part.router)

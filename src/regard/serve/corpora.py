@@ -10,7 +10,6 @@ files were called before, ``names.json`` remembers: so the languages are known. 
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 import tempfile
@@ -29,7 +28,7 @@ from regard.data.readers import Corpus
 from regard.errors import DataError, ModelError, ResourceError, SettingsError, did_you_mean
 from regard.explain.answer import Answer
 from regard.fable.sentence import Language
-from regard.files import new_file
+from regard.files import new_file, read_object, write_object
 from regard.runs.listing import NAME, put_away, put_back, trashed
 from regard.serve.limits import KindError
 from regard.settings.languages import Languages, named_in
@@ -126,11 +125,8 @@ class Corpora:
 
     def called(self, name: str) -> dict[str, str]:
         """What the files of a corpus were called before they were sent."""
-        try:
-            found = json.loads((self.path(name) / NAMES).read_bytes())
-        except (OSError, ValueError, RecursionError):
-            return {}
-        return {str(file): str(before) for file, before in found.items()} if isinstance(found, dict) else {}
+        found = read_object(self.path(name) / NAMES) or {}
+        return {file: str(before) for file, before in found.items()}
 
     def languages(self, name: str) -> Languages | None:
         """What the names of the files said, of the training part first."""
@@ -225,8 +221,7 @@ class Corpora:
         there = {file.name for part in PARTS for file in self.files(name, part)}
         kept = {file: before for file, before in names.items() if file in there and before}
         if kept != self.called(name):
-            with new_file(self.path(name) / NAMES) as written:
-                written.write(json.dumps(kept, ensure_ascii=False).encode())
+            write_object(self.path(name) / NAMES, kept)
 
     def delete(self, name: str) -> None:
         """Put a corpus into the trash."""
@@ -259,15 +254,11 @@ class Corpora:
 
     def checked(self, name: str) -> dict[str, Any] | None:
         """The last check, if nothing has changed since."""
-        try:
-            found = json.loads((self.path(name) / CHECKED).read_bytes())
-        except (OSError, ValueError, RecursionError):
-            return None
-        return found if isinstance(found, dict) and found.get("stamp") == self.stamp(name) else None
+        found = read_object(self.path(name) / CHECKED) or {}
+        return found if found.get("stamp") == self.stamp(name) else None
 
     def keep_check(self, name: str, found: dict[str, Any]) -> None:
-        with new_file(self.path(name) / CHECKED) as file:
-            file.write(json.dumps({**found, "stamp": self.stamp(name)}).encode())
+        write_object(self.path(name) / CHECKED, {**found, "stamp": self.stamp(name)})
 
     def stamp(self, name: str) -> list[list[Any]]:
         """Changes when a file does."""

@@ -16,16 +16,15 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated
 
 from pydantic import Field
 
-from regard.text.special import SPECIAL_TOKENS
 from regard.text.subwords import SPACE
-from regard.text.tokenizer import Tokenizer
+from regard.text.vocabulary import SPECIAL_TOKENS, Tokenizer
 
 _BYTE = re.compile(r"<0x[0-9A-F]{2}>")
 
@@ -61,32 +60,21 @@ class Letters:
         return sum(math.log((self.triples.get(triple, 0) + 0.5) / smallest) for triple in found)
 
 
-@dataclass(frozen=True)
-class Detector:
-    """Detects the language of a text; of equally likely ones, the first."""
+def detector(known: Mapping[str, Letters]) -> Callable[[str], list[Detection]]:
+    """Gives every language with its confidence for a text, the surest first; of equally likely ones, the first."""
+    different = len({triple for each in known.values() for triple in each.triples}) + 1
 
-    known: Mapping[str, Letters]
-
-    def __call__(self, text: str) -> list[Detection]:
-        """Every language with its confidence, the surest first."""
+    def detect(text: str) -> list[Detection]:
         letters, found = _letters(text), list(triples(text))
-        log_probabilities = {code: each.log_probability(found, self._different) for code, each in self.known.items()}
+        log_probabilities = {code: each.log_probability(found, different) for code, each in known.items()}
         best = max(log_probabilities.values(), default=0.0)
         weights = {code: math.exp(value - best) for code, value in log_probabilities.items()}
         total = sum(weights.values())
-        results = [
-            Detection(round(100 * weight / total * self._share(code, letters), 1), code)
-            for code, weight in weights.items()
-        ]
+        shares = {code: sum(map(known[code].letters.__contains__, letters)) / max(1, len(letters)) for code in known}
+        results = [Detection(round(100 * weight / total * shares[code], 1), code) for code, weight in weights.items()]
         return sorted(results, key=lambda each: -each.confidence)
 
-    @cached_property
-    def _different(self) -> int:
-        return len({triple for each in self.known.values() for triple in each.triples}) + 1
-
-    def _share(self, code: str, letters: str) -> float:
-        known = self.known[code].letters
-        return sum(letter in known for letter in letters) / len(letters) if letters else 0.0
+    return detect
 
 
 def triples(text: str) -> Iterator[str]:

@@ -1,41 +1,78 @@
 """Sentences to try a run with: its own validation sentences, which it can read and has not learned from.
 
 Those of the built-in corpus are made anew. Of files, those that the run itself holds are taken, from its log and its
-encoded validation text: the files may be gone, and no path is ever followed.
+encoded validation text: the files may be gone, and no path is ever followed. An imported run has neither; there it is
+everyday sentences of its languages, as far as they are known here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from itertools import islice
-from typing import Annotated
-
-from pydantic import Field
+from itertools import islice, zip_longest
+from typing import Literal
 
 from regard.data.shards import Shards, open_shards
 from regard.errors import RegardError
-from regard.runs.folder import Run
+from regard.runs.folder import Run, origin_of
 from regard.runs.log import read_log
+from regard.settings.languages import languages_of, plain
 from regard.tasks.corpus import materials
-from regard.tasks.kinds import task_of
-from regard.text.special import UNK
+from regard.tasks.load import task_of
 from regard.text.tokenizers import Tokenizers
+from regard.text.vocabulary import UNK
 
 DRAWN = 200  # sentences that are chosen from
 WORDS = 14  # a sentence to try is not longer, if there are such
+EVERYDAY = {
+    "en": (
+        "The bank is near the river.",
+        "How much is a ticket to the city?",
+        "The children are playing in the garden with a black dog.",
+        "Yesterday the doctor said that she should rest.",
+        "I would like to learn another language.",
+    ),
+    "de": (
+        "Die Bank ist in der Nähe des Flusses.",
+        "Wie viel kostet eine Fahrkarte in die Stadt?",
+        "Die Kinder spielen im Garten mit einem schwarzen Hund.",
+        "Gestern sagte der Arzt, dass sie sich ausruhen soll.",
+        "Ich möchte noch eine Sprache lernen.",
+    ),
+    "es": (
+        "El banco está cerca del río.",
+        "¿Cuánto cuesta un billete a la ciudad?",
+        "Los niños juegan en el jardín con un perro negro.",
+        "Ayer el médico dijo que ella debía descansar.",
+        "Me gustaría aprender otro idioma.",
+    ),
+    "fr": (
+        "La banque est près de la rivière.",
+        "Combien coûte un billet pour la ville ?",
+        "Les enfants jouent dans le jardin avec un chien noir.",
+        "Hier, le médecin a dit qu'elle devait se reposer.",
+        "Je voudrais apprendre une autre langue.",
+    ),
+    "pt": (
+        "O banco fica perto do rio.",
+        "Quanto custa um bilhete para a cidade?",
+        "As crianças brincam no jardim com um cão preto.",
+        "Ontem o médico disse que ela devia descansar.",
+        "Eu gostaria de aprender outra língua.",
+    ),
+    "zh": (
+        "银行在河边。",
+        "去城里的票多少钱？",
+        "孩子们在花园里和一只黑狗玩。",
+        "昨天医生说她应该休息。",
+        "我想再学一门语言。",
+    ),
+}
 
 
-@dataclass(frozen=True)
-class Example:
-    """A sentence to try."""
-
-    text: Annotated[str, Field(examples=["the black cat ate the mouse"])]
-    reference: Annotated[str, Field(description="The right answer; of a language model the whole sentence.")]
-
-
-def examples(run: Run, count: int) -> list[Example]:
-    """At most ``count``, from short to long, none twice."""
+def examples(run: Run, count: int) -> list[dict[Literal["text", "reference"], str]]:
+    """At most ``count`` with the right answer, from short to long, none twice."""
+    if everyday := _everyday(run):
+        return everyday[:count]
     built_in = run.settings.data.is_built_in
     found = dict(islice(_built_in(run) if built_in else _kept(run), DRAWN))
     texts = sorted((text for text in found if text.strip()), key=lambda text: (len(text.split()), text))
@@ -45,8 +82,17 @@ def examples(run: Run, count: int) -> list[Example]:
     step = max(1, len(texts) // count)
     chosen = texts[step // 2 :: step][:count]
     if run.settings.task == "language":
-        return [Example(_beginning(text), text) for text in chosen]
-    return [Example(text, found[text]) for text in chosen]
+        return [{"text": _beginning(text), "reference": text} for text in chosen]
+    return [{"text": text, "reference": found[text]} for text in chosen]
+
+
+def _everyday(run: Run) -> list[dict[Literal["text", "reference"], str]]:
+    """Of the languages of a run that was imported and taught nothing else."""
+    data, languages = run.settings.data, languages_of(run.settings)
+    if languages is None or data.corpus or data.source or origin_of(run.folder) is None:
+        return []
+    source, target = (EVERYDAY.get(plain(code), ()) for code in (languages.source, languages.target))
+    return [{"text": text, "reference": other} for text, other in zip_longest(source, target, fillvalue="") if text]
 
 
 def _is_whole(text: str) -> bool:
@@ -68,8 +114,7 @@ def _built_in(run: Run) -> Iterator[tuple[str, str]]:
 
 def _kept(run: Run) -> Iterator[tuple[str, str]]:
     """What the log shows of the validation text, then what was encoded of it."""
-    events = read_log(run.log) if run.log.is_file() else []
-    for event in events:
+    for event in read_log(run.log):
         for sample in event.get("samples", ()) if event["event"] == "validation" else ():
             yield sample["source"], sample["reference"]
     if (shards := _shards(run)) is not None and run.settings.task in ("translate", "language"):

@@ -32,8 +32,10 @@ HEADERS = {
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
 _OPEN = frozenset(("/", "/health", "/docs", "/openapi.json", "/frontend/settings"))  # nothing of the user's is in these
-_OPEN_FOLDERS = ("/studio/", "/docs/")
-_KEY_IN_BODY = frozenset(("/translate", "/detect", "/languages"))  # LibreTranslate's clients send `api_key` there
+# Nor in these; what is downloaded has a name that only those know who have sent it.
+_OPEN_FOLDERS = ("/studio/", "/docs/", "/download_file/")
+# LibreTranslate's clients send `api_key` there.
+_KEY_IN_BODY = frozenset(("/translate", "/translate_file", "/detect", "/languages"))
 _LOOKING = frozenset(("GET", "HEAD", "OPTIONS"))
 _USES = frozenset(  # what is posted there changes nothing; whatever else is not a look does
     (

@@ -6,34 +6,192 @@ who is trained now, the log how it goes. A server that is started anew therefore
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
 import re
 import secrets
 import shutil
 import signal
+import subprocess
+import sys
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+from fastapi import Request
 from pydantic import Field
 
-from regard.errors import ModelError, SettingsError
+from regard.errors import DataError, ModelError, RegardError, ResourceError, SettingsError
 from regard.explain.answer import Answer
-from regard.files import new_file
+from regard.files import new_file, read_object, write_object
 from regard.runs import listing
 from regard.runs.folder import is_occupied
 from regard.runs.listing import NAME
-from regard.runs.log import read_log
+from regard.runs.log import NAMED_LOG, read_log
 from regard.serve.library import Library
-from regard.serve.limits import BusyError
-from regard.serve.processes import Process, spawn
+from regard.serve.limits import BusyError, LateError
 from regard.settings import Settings
 from regard.trainer.teaching import settings_of
+
+# Processes that outlive the server, and how each is identified.
+#
+# The system uses the number of a process again. So its start time is kept beside it: only the process that has both is
+# the one that was started, and no other ever gets its signals.
+
+NICENESS = 5  # nice value of a child, so that pages stay quick while it works
+
+
+def is_alive(pid: int, began: str) -> bool:
+    """Whether the process of this number is still the one that began then."""
+    return bool(began) and started(pid) == began
+
+
+def send(pid: int, began: str, number: signal.Signals) -> bool:
+    """Send a signal, unless the process has ended. Where the system has handles, nothing can come in between."""
+    try:
+        handle = os.pidfd_open(pid) if hasattr(os, "pidfd_open") else None
+    except OSError:
+        return False
+    try:
+        if not is_alive(pid, began):
+            return False
+        if handle is None:
+            os.kill(pid, number)
+        else:
+            signal.pidfd_send_signal(handle, number)
+        return True
+    except ProcessLookupError:
+        return False
+    finally:
+        if handle is not None:
+            os.close(handle)
+
+
+def started(pid: int) -> str:
+    """When a process began, as the system writes it; empty if there is none or it has ended."""
+    proc = Path("/proc")
+    if not (proc / "self").exists():
+        return _asked(pid)
+    try:
+        fields = (proc / str(pid) / "stat").read_text().rpartition(")")[2].split()  # the name may hold anything
+        boot = (proc / "sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
+    return "" if fields[0] in "ZX" else f"{boot} {fields[19]}"
+
+
+def _asked(pid: int) -> str:
+    """The same where processes are no files."""
+    command = ["ps", "-o", "stat=,lstart=", "-p", str(pid)]
+    try:
+        answer = subprocess.run(command, capture_output=True, text=True, check=False, timeout=10).stdout.strip()
+    except subprocess.TimeoutExpired:  # the system itself hangs: no process is known to live
+        return ""
+    state, _, began = answer.partition(" ")
+    return "" if state.startswith("Z") else began.strip()
+
+
+def spawn(arguments: Sequence[str], folder: Path) -> tuple[int, str]:
+    """Start ``regard`` in a session of its own: neither a closed page nor a dead server ends it. Gives its number and
+    its start.
+
+    What it answers goes into ``result.json`` of the folder, what it says into ``output.txt`` and, as events, into
+    ``log.jsonl``.
+    """
+    with (folder / "result.json").open("wb") as out, (folder / "output.txt").open("ab") as err:
+        child = subprocess.Popen(
+            [sys.executable, "-m", "regard", *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=err,
+            env={**os.environ, NAMED_LOG: str(folder / "log.jsonl")},
+            start_new_session=True,
+        )
+    process = child.pid, started(child.pid)
+    with suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, child.pid, NICENESS)
+    threading.Thread(target=child.wait, daemon=True, name=f"child {child.pid}").start()  # or it would stay as a zombie
+    return process
+
+
+# Short work in a process of its own: ``regard`` with some arguments, whose answer is waited for.
+#
+# It keeps the server quick, whatever the size of a corpus, and is stopped when its client leaves.
+
+WAITING = 4  # that stand in line
+LAST = 5.0  # seconds that a command gets to end once it is killed
+ASKING = 0.25  # seconds between two looks at whether the client is still there
+PROGRAM = (sys.executable, "-m", "regard")
+KINDS: dict[int, type[RegardError]] = {2: SettingsError, 3: DataError, 4: ModelError, 5: ResourceError}
+
+
+class Commands:
+    """Runs them one after the other: each may take all there is of the machine."""
+
+    def __init__(self, shown: Callable[[str], str] = str, seconds: float = 300.0) -> None:
+        """``shown`` makes a complaint one for clients."""
+        self._shown, self._seconds = shown, seconds
+        self._turn = asyncio.Semaphore(1)
+        self._waiting = 0
+
+    async def __call__(self, request: Request, arguments: Sequence[str], folder: Path) -> dict[str, Any]:
+        """Run ``regard`` in a folder, and give the JSON that it prints, if any; what it complains of is raised here."""
+        if self._waiting >= WAITING:
+            raise BusyError("commands: too many wait already; ask again in 10 s", 10)
+        self._waiting += 1
+        try:
+            async with self._turn:
+                return await self._run(request, arguments, folder)
+        finally:
+            self._waiting -= 1
+
+    async def _run(self, request: Request, arguments: Sequence[str], folder: Path) -> dict[str, Any]:
+        child = await asyncio.create_subprocess_exec(
+            *(*PROGRAM, *arguments),
+            cwd=folder,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        talking = asyncio.ensure_future(child.communicate())
+        try:
+            await self._wait(request, talking)
+            output, errors = talking.result()
+        finally:
+            if child.returncode is None:
+                with suppress(ProcessLookupError):
+                    child.kill()
+                await asyncio.wait([talking], timeout=LAST)  # a child of its own may hold on to what it writes to
+                talking.cancel()
+        return self._outcome(child.returncode or 0, output, errors)
+
+    async def _wait(self, request: Request, talking: asyncio.Future[Any]) -> None:
+        for _ in range(round(self._seconds / ASKING)):
+            done, _ = await asyncio.wait([talking], timeout=ASKING)
+            if done:
+                return
+            if await request.is_disconnected():
+                raise LateError("request: the client has left")
+        raise LateError(f"time = {self._seconds:g} s: was not enough; do it on the command line")
+
+    def _outcome(self, code: int, output: bytes, errors: bytes) -> dict[str, Any]:
+        with suppress(ValueError, RecursionError):
+            if isinstance(answer := json.loads(output), dict):
+                return answer  # also of a command that found something wrong
+        if not code:
+            return {}
+        lines = [line for line in errors.decode("utf-8", "replace").splitlines() if line.strip()]
+        hints = ["", *(line.strip() for line in lines if line.startswith("  "))]
+        said = ["the command ended without a word", *(line for line in lines if not line.startswith("  "))]
+        raise KINDS.get(code, ResourceError)(self._shown(said[-1]), hint=self._shown(hints[-1]))
+
 
 TRAININGS = 2  # at once
 COMPARISONS = 1
@@ -57,8 +215,11 @@ class Job:
     test: str = ""  # what a comparison was made on, where its files do not say
 
     @property
-    def process(self) -> Process:
-        return Process(self.pid, self.started)
+    def alive(self) -> bool:
+        return is_alive(self.pid, self.started)
+
+    def send(self, number: signal.Signals) -> None:
+        send(self.pid, self.started, number)
 
 
 @dataclass(frozen=True)
@@ -103,8 +264,7 @@ class Jobs:
                 raise SettingsError(f"name = {run}: there is a run of this name; choose another, or resume it")
             self._has_room(run)
             folder = self._fresh(f"train-{run}")
-            with new_file(folder / REQUEST) as file:
-                file.write(json.dumps(request).encode())
+            write_object(folder / REQUEST, request or {})
             with new_file(folder / "settings.toml") as file:
                 file.write(settings_of(asked).to_toml().encode())
             return self._start("train", run, ["train", *asked, "--out", str(place)])
@@ -117,33 +277,28 @@ class Jobs:
             self._has_room(run)
             request = self.request(run)
             folder = self._fresh(f"train-{run}")
-            with new_file(folder / REQUEST) as file:
-                file.write(json.dumps(request).encode())
+            write_object(folder / REQUEST, request or {})
             return self._start("train", run, ["train", "--resume", str(path), *further])
 
     def request(self, run: str) -> dict[str, Any] | None:
         """What was asked for when a training was started here."""
-        try:
-            found = json.loads((self.folder / f"train-{run}" / REQUEST).read_bytes())
-        except (OSError, ValueError, RecursionError):
-            return None
-        return found if isinstance(found, dict) else None
+        return read_object(self.folder / f"train-{run}" / REQUEST) or None
 
     def stop(self, run: str, *, now: bool = False) -> None:
         """Ask a training to write a checkpoint and end; ``now``, to leave at once with the last one it has."""
         job = self.training(run)
-        if job is None or not job.process.alive:
+        if job is None or not job.alive:
             if self.is_training(run):
                 raise SettingsError(f"run = {run}: was not started here; stop it where it was, with Ctrl-C")
             raise SettingsError(f"run = {run}: is not being trained; there is nothing to stop")
         if now or not job.stopped:  # a second signal would cost the checkpoint
             self._keep(replace(job, stopped=True))
-            job.process.send(signal.SIGTERM if now else signal.SIGINT)
+            job.send(signal.SIGTERM if now else signal.SIGINT)
 
     def stop_all(self) -> None:
         """Ask every training that was started here to write a checkpoint and end."""
         for run, job in self.trainings().items():
-            if job.process.alive:
+            if job.alive:
                 self.stop(run)
 
     def training(self, run: str) -> Job | None:
@@ -158,7 +313,7 @@ class Jobs:
     def is_training(self, run: str) -> bool:
         """Whether a process trains it now, or is about to."""
         job = self.training(run)
-        if job is not None and job.process.alive:
+        if job is not None and job.alive:
             return True
         path = self.library.runs().get(run)
         return path is not None and is_occupied(path)
@@ -169,7 +324,7 @@ class Jobs:
         Both are empty if it did not fail, or was asked to stop.
         """
         job = self.training(run)
-        if job is None or job.stopped or job.process.alive:
+        if job is None or job.stopped or job.alive:
             return "", ""
         last = {event["event"]: event for event in self._events(job.name)}
         if "error" not in last:
@@ -183,7 +338,7 @@ class Jobs:
         job = self.training(run)
         if job is None:
             raise ModelError(f"run = {run[:100]}: no training of this name was started here")
-        if job.process.alive:
+        if job.alive:
             raise SettingsError(f"run = {run}: is being trained; stop it first")
         shutil.rmtree(self.folder / job.name, ignore_errors=True)
 
@@ -262,7 +417,7 @@ class Jobs:
     def compare(self, arguments: Sequence[str], files: Sequence[tuple[str, Sequence[str]]] = (), test: str = "") -> Job:
         """``regard compare`` with these arguments. ``files`` are options, each with the lines of the file it names."""
         with self._starting:
-            busy = [job for job in self._comparisons() if job.process.alive]
+            busy = [job for job in self._comparisons() if job.alive]
             if len(busy) >= COMPARISONS:
                 raise BusyError("comparisons: one is going on; wait for it, or stop it", 30)
             for old in self._comparisons()[:-8]:
@@ -287,7 +442,7 @@ class Jobs:
         job = self._comparison(name)
         events = self._events(name)
         said = [str(event["text"]) for event in events if "text" in event]
-        if job.process.alive:
+        if job.alive:
             line = said[-1] if said else "starting"
             return JobStatus("stopped" if job.stopped else "running", _progress(events), line)
         result = self._result(name)
@@ -301,9 +456,9 @@ class Jobs:
     def cancel(self, name: str) -> None:
         """End a comparison."""
         job = self._comparison(name)
-        if job.process.alive:
+        if job.alive:
             self._keep(replace(job, stopped=True))
-            job.process.send(signal.SIGTERM)
+            job.send(signal.SIGTERM)
 
     def _comparison(self, name: str) -> Job:
         job = self._read(name) if re.fullmatch(r"compare-[0-9a-f]{16}", name) else None
@@ -335,20 +490,17 @@ class Jobs:
 
     def _start(self, kind: Kind, run: str, arguments: Sequence[str], name: str = "") -> Job:
         name = name or f"train-{run}"
-        folder = self.folder / name
-        process = spawn(arguments, folder)
-        job = Job(name, kind, run, process.pid, process.started, time.time())
+        job = Job(name, kind, run, *spawn(arguments, self.folder / name), time.time())
         self._keep(job)
         return job
 
     def _keep(self, job: Job) -> None:
-        with new_file(self.folder / job.name / "job.json") as file:
-            file.write(json.dumps(asdict(job)).encode())
+        write_object(self.folder / job.name / "job.json", asdict(job))
 
     def _read(self, name: str) -> Job | None:
         try:
-            return Job(**json.loads((self.folder / name / "job.json").read_bytes()))
-        except (OSError, ValueError, TypeError, RecursionError):
+            return Job(**read_object(self.folder / name / "job.json") or {})
+        except TypeError:  # nothing there, or of another version
             return None
 
     def _events(self, name: str) -> list[dict[str, Any]]:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from pathlib import Path
+from pathlib import Path, PurePath
+from typing import Annotated
+
+from pydantic import BaseModel, Field
 
 from regard.decode.options import Options
 from regard.errors import ModelError, ResourceError, SettingsError, did_you_mean
@@ -17,9 +22,95 @@ from regard.runs.folder import DEMO, SETTINGS, Run, named_checkpoint, packaged
 from regard.runs.listing import NAME
 from regard.serve.limits import Limits
 from regard.serve.worker import Worker
+from regard.settings import ContextDecoderSettings, DataSettings, RecurrentModel, Settings, TransformerModel
 from regard.settings.call import DecodeSettings
 from regard.tasks.engines import check, silent
 from regard.tasks.load import load_predictor
+
+# What a run was trained on and is tested on, as names that say nothing of where files are.
+
+
+def corpus_name(data: DataSettings) -> str:
+    """The name of a corpus: built in, sent to the studio, or that of its files."""
+    if data.is_built_in:
+        return data.corpus
+    files = [PurePath(name) for name in (data.corpus, data.source, data.target) if name]
+    if files and files[0].parent.parent.name == "corpora":
+        return files[0].parent.name
+    return " and ".join(file.name for file in files)
+
+
+def test_of(settings: Settings) -> str:
+    """The same for two runs that can be compared without naming a test; empty where a run has none."""
+    data = settings.data
+    if data.is_built_in:
+        return f"{settings.task} {data.corpus}"
+    files = data.valid_corpus, data.valid_source, data.valid_target
+    if not any(files):
+        return ""
+    trained = "" if settings.task == "translate" else data.corpus
+    return hashlib.sha256(json.dumps([settings.task, trained, *files]).encode()).hexdigest()[:16]
+
+
+def check_shared(names: Sequence[str], runs: Sequence[Settings]) -> None:
+    """Complain of runs that share no test, and say what each has."""
+    tests = {test_of(settings) for settings in runs}
+    if len(tests) > 1 or tests == {""}:
+        each = ", ".join(f"{name} on {corpus_name(one.data)}" for name, one in zip(names, runs, strict=True))
+        raise SettingsError(
+            f"runs = {each}: were trained on different corpora and share no test; choose runs of one corpus, "
+            "or the corpus whose test part all of them shall be given"
+        )
+
+
+# The shape of a model by its settings alone: layers, heads, and the names of its attentions.
+
+
+class ModelAnswer(BaseModel):
+    """A model's shape."""
+
+    kind: Annotated[str, Field(examples=["transformer"])]
+    encoder_layers: int
+    decoder_layers: int
+    heads: int
+    attentions: Annotated[list[str], Field(examples=[["encoder.0.self", "decoder.0.self", "decoder.0.cross"]])]
+
+
+def attends(settings: Settings) -> bool:
+    """Whether there is any attention to look at."""
+    return bool(shape(settings).attentions)
+
+
+def shape(settings: Settings) -> ModelAnswer:
+    """A tagger or classifier has no decoder, a language model no encoder."""
+    model, task = settings.model, settings.task
+    reads, writes = task != "language", task in ("translate", "language")
+    if isinstance(model, RecurrentModel):
+        return _recurrent(model, reads, writes)
+    return _transformer(model, reads, writes)
+
+
+def _recurrent(model: RecurrentModel, reads: bool, writes: bool) -> ModelAnswer:
+    both = reads and writes and not isinstance(model.decoder, ContextDecoderSettings)
+    heads = 0 if isinstance(model.decoder, ContextDecoderSettings) or not both else model.decoder.attention.heads
+    return ModelAnswer(
+        kind=model.kind,
+        encoder_layers=model.depth * reads,
+        decoder_layers=(model.depth + (model.decoder.kind == "conditional")) * writes,
+        heads=heads,
+        attentions=["decoder.cross"] if both else [],
+    )
+
+
+def _transformer(model: TransformerModel, reads: bool, writes: bool) -> ModelAnswer:
+    encoder, decoder = model.encoder_depth * reads, model.decoder_depth * writes
+    names = [f"encoder.{layer}.self" for layer in range(encoder)]
+    for layer in range(decoder):
+        names += [f"decoder.{layer}.self"] * (model.autoregression == "attention") + [f"decoder.{layer}.cross"] * reads
+    return ModelAnswer(
+        kind=model.kind, encoder_layers=encoder, decoder_layers=decoder, heads=model.heads, attentions=names
+    )
+
 
 Stamp = tuple[tuple[int, int, int], ...]
 AT = "@"  # between the names of a run and of one of its checkpoints; no name has it

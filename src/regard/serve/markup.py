@@ -15,7 +15,7 @@ import html
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html.parser import HTMLParser
 from itertools import pairwise
 from typing import Literal
@@ -120,16 +120,8 @@ class _Element:
     closing: str = ""
     kept: str | None = None  # what is inside, where that must not change
     inside: list[_Element] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class _Placed:
-    """An element and the target words it takes: from `first` up to `last`."""
-
-    first: int
-    last: int
-    element: _Element
-    inside: tuple[_Placed, ...]
+    first: int = 0  # of the target words that it takes, and the one behind the last
+    last: int = 0
 
 
 class MarkedSentence:
@@ -192,7 +184,8 @@ class MarkedSentence:
         before, after = self._words[0][0], self._words[-1][1]  # the space around it stays as it is
         return self._letters[:before] + written + self._letters[after:]
 
-    def _place(self, elements: list[_Element], looks: list[int | None], low: int, high: int) -> tuple[_Placed, ...]:
+    def _place(self, elements: list[_Element], looks: list[int | None], low: int, high: int) -> list[_Element]:
+        """The same elements with the target words that each takes, in their order."""
         free = [low <= place < high for place in range(len(looks))]
         found = []
         for element in elements:
@@ -205,8 +198,9 @@ class MarkedSentence:
                 first = last = min(max(self._anchor(element, looks), low), high)
                 first = last = next((place for place in range(first, high) if free[place]), high)
             free[first:last] = [False] * (last - first)
-            found.append(_Placed(first, last, element, self._place(element.inside, looks, first, last)))
-        return tuple(sorted(found, key=lambda each: (each.first, each.last)))
+            inside = self._place(element.inside, looks, first, last)
+            found.append(replace(element, inside=inside, first=first, last=last))
+        return sorted(found, key=lambda each: (each.first, each.last))
 
     def _own(self, element: _Element) -> set[int]:
         """The source words that are at least half inside an element; if none is, all that it touches."""
@@ -239,12 +233,12 @@ class _SentenceWriter:
         self._head_done = False
         self._tail = ""  # punctuation behind the last word: a tag that closes here may have to close before it
 
-    def write(self, placed: Sequence[_Placed]) -> str:
+    def write(self, placed: Sequence[_Element]) -> str:
         self._range(placed, 0, len(self._words))
         self._flush()
         return "".join(self._written)
 
-    def _range(self, placed: Sequence[_Placed], low: int, high: int) -> None:
+    def _range(self, placed: Sequence[_Element], low: int, high: int) -> None:
         for each in placed:
             self._put_words(low, each.first)
             self._element(each)
@@ -257,28 +251,27 @@ class _SentenceWriter:
             self._written.append(html.escape(("" if self._head_done else head) + core, quote=False))
             self._head_done, self._spaced, self._tail = False, False, html.escape(tail, quote=False)
 
-    def _element(self, placed: _Placed) -> None:
-        element = placed.element
+    def _element(self, element: _Element) -> None:
         if element.kept is not None:
             self._space()
             self._written.append(element.opening + element.kept + element.closing)
             self._spaced = False
             return
-        if placed.first < placed.last:
+        if element.first < element.last:
             self._space()
             if element.begin not in self._starts and not self._head_done:  # the source's punctuation was outside too
-                self._written.append(html.escape(self._words[placed.first][0], quote=False))
+                self._written.append(html.escape(self._words[element.first][0], quote=False))
                 self._head_done = True
         else:
             self._flush()
             if self._blank(element.begin - 1):
                 self._space()
         self._written.append(element.opening)
-        self._range(placed.inside, placed.first, placed.last)
-        if element.end in self._ends or element.end < 0 or placed.first == placed.last:
+        self._range(element.inside, element.first, element.last)
+        if element.end in self._ends or element.end < 0 or element.first == element.last:
             self._flush()
         self._written.append(element.closing)
-        if placed.first == placed.last and self._blank(max(element.begin, element.end)):
+        if element.first == element.last and self._blank(max(element.begin, element.end)):
             self._spaced = False
 
     def _blank(self, place: int) -> bool:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
+from weakref import WeakKeyDictionary
 
 from regard.errors import SettingsError
 from regard.runs import listing
 from regard.runs.folder import SETTINGS, Run, is_occupied
 from regard.runs.listing import Summary
-from regard.serve.detect import Detector, Letters
+from regard.serve import detect
 from regard.serve.library import Library
 from regard.settings import Settings
 from regard.settings.languages import Languages
@@ -30,11 +32,16 @@ def _settings(path: Path, changed: int) -> Settings:
 
 def summary_at(path: Path, name: str) -> Summary:
     """A run at a glance, summed up anew only when something of it has changed."""
-    stamps = (_stamp(path / each) for each in (SETTINGS, "log.jsonl", "best", "checkpoints"))
     try:
-        return _summary(path, name, (*stamps, _is_trained(path)))
+        return _summary(path, name, _stamps(path))
     except _UnreadableError as unreadable:
         return unreadable.summary
+
+
+def _stamps(path: Path) -> tuple[object, ...]:
+    """What is another when something of a run has changed that its summary tells."""
+    changed = (_stamp(path / each) for each in (SETTINGS, "log.jsonl", "best", "checkpoints"))
+    return (*changed, _is_trained(path))
 
 
 def _stamp(path: Path) -> tuple[int, int] | None:
@@ -84,6 +91,8 @@ def best_runs(library: Library) -> dict[tuple[str, str], str]:
 
 
 def _first(library: Library, several: Sequence[Summary]) -> str:
+    if len(several) == 1:  # nearly always; and each request for a translation asks
+        return several[0].name
     ranked = [each.name for each in listing.best_first(several)]
     return min(ranked, key=lambda name: (name not in library.pinned, name not in library.named))
 
@@ -92,6 +101,30 @@ def pairs(library: Library) -> dict[Languages, str]:
     """Which run translates which languages."""
     found = best_runs(library).items()
     return {Languages.of(codes): run for (task, codes), run in found if task == "translate" and codes}
+
+
+_seen: WeakKeyDictionary[Library, tuple[object, dict[Languages, str]]] = WeakKeyDictionary()
+
+
+async def current_pairs(library: Library) -> dict[Languages, str]:
+    """`pairs`, read beside the event loop. Runs that were all named are few: there it is enough to see that none has
+    changed, because to wait for a thread takes longer beside a model at work."""
+    if library.folder is not None:
+        return await asyncio.to_thread(pairs, library)
+    runs = library.runs()
+    now = {name: _stamps(path) for name, path in runs.items()}
+    known = _seen.get(library)
+    if known is not None and known[0] == now:
+        return known[1]
+    found, readable = await asyncio.to_thread(_look, library, runs)
+    if readable:
+        _seen[library] = now, found
+    return found
+
+
+def _look(library: Library, runs: Mapping[str, Path]) -> tuple[dict[Languages, str], bool]:
+    """The pairs, and whether every run could be read."""
+    return pairs(library), all(summary_at(path, name).state != "unreadable" for name, path in runs.items())
 
 
 def check_pins(library: Library) -> None:
@@ -107,17 +140,17 @@ def check_pins(library: Library) -> None:
         known[what] = name
 
 
-def detector(library: Library, known: Iterable[tuple[Languages, str]]) -> Detector:
+def detector(library: Library, known: Iterable[tuple[Languages, str]]) -> Callable[[str], list[detect.Detection]]:
     """What the vocabularies of these runs can tell."""
     paths = [(languages, library.path(run) / "tokenizer") for languages, run in known]
     return _detector(tuple((languages, path, path.stat().st_mtime_ns) for languages, path in paths))
 
 
 @lru_cache(maxsize=4)
-def _detector(known: tuple[tuple[Languages, Path, int], ...]) -> Detector:
-    found: dict[str, Letters] = {}
+def _detector(known: tuple[tuple[Languages, Path, int], ...]) -> Callable[[str], list[detect.Detection]]:
+    found: dict[str, detect.Letters] = {}
     for languages, path, _ in known:
         tokenizers = Tokenizers.load(path)
         for code, tokenizer in ((languages.source, tokenizers.source), (languages.target, tokenizers.target)):
-            found.setdefault(code, Letters()).learn(tokenizer)
-    return Detector(found)
+            found.setdefault(code, detect.Letters()).learn(tokenizer)
+    return detect.detector(found)

@@ -11,7 +11,6 @@ import socket
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 
 import uvicorn
 from fastapi import FastAPI
@@ -24,28 +23,20 @@ GRACE = 20  # seconds that requests in flight get to finish when the server is s
 LAST = 10  # seconds more for all that is behind them
 
 
-@dataclass(frozen=True)
-class Address:
-    """Where to listen."""
-
-    host: str
-    port: int
-
-    def open(self) -> socket.socket:
-        """The socket, bound. A port of 0 is any that is free."""
-        family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
-        found = socket.socket(family, socket.SOCK_STREAM)
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            found.bind((self.host, self.port))
-        except OSError as problem:
-            found.close()
-            if problem.errno == errno.EADDRINUSE:
-                raise ResourceError(
-                    f"--port = {self.port}: is taken by another program; use another, or 0 for any that is free"
-                ) from None
-            raise ResourceError(f"--host = {self.host}, --port = {self.port}: {problem.strerror or problem}") from None
-        return found
+def listen(host: str, port: int) -> socket.socket:
+    """The socket, bound. A port of 0 is any that is free."""
+    found = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        found.bind((host, port))
+    except OSError as problem:
+        found.close()
+        if problem.errno == errno.EADDRINUSE:
+            raise ResourceError(
+                f"--port = {port}: is taken by another program; use another, or 0 for any that is free"
+            ) from None
+        raise ResourceError(f"--host = {host}, --port = {port}: {problem.strerror or problem}") from None
+    return found
 
 
 def address(listening: socket.socket) -> str:
@@ -76,7 +67,7 @@ def make(app: FastAPI, *, reading: float, started: Callable[[], object] = lambda
     """A server of the app that calls `started` when it listens, and ends in good order."""
     config = uvicorn.Config(
         app,
-        http=_patient(reading, app.state.service.library.limits.connections),
+        http=_patient(reading, app.state.library.limits.connections),
         ws="none",
         lifespan="on",
         access_log=False,

@@ -19,17 +19,15 @@ from regard.runs import listing
 from regard.runs.listing import Summary
 from regard.runs.log import LogReader, outline
 from regard.serve.corpora import Corpora
-from regard.serve.jobs import Jobs
+from regard.serve.jobs import Job, Jobs
 from regard.serve.pairs import settings_at, summary_at
+from regard.settings import Settings, load_settings, preset_names
 from regard.settings import demo as demonstration
-from regard.settings import load_settings, preset_names
-from regard.settings.languages import languages_of
 from regard.trainer.teaching import given, settings_of
 
 DEMO = "demo"  # the preset of the first button
 FILES = ("corpus", "source", "target", "valid_corpus", "valid_source", "valid_target")
 BASE = "train.base: is the run to begin with; choose that, and leave this out"
-State = Literal["prepared", "running", "interrupted", "finished", "unreadable", "failed"]
 Stage = Literal["", "starting", "preparing", "training", "validating", "stopping"]
 TICK = 0.3  # seconds between two looks at a log
 HEARTBEAT = 15.0  # seconds without an event before a comment is sent, which keeps the connection open
@@ -78,53 +76,28 @@ def asked_for(
     return asked
 
 
-@dataclass(frozen=True)
-class Complaint(Answer):
-    """Why a training failed, in terms of what was asked for."""
-
-    line: Annotated[str, Field(description="What is wrong.")]
-    setting: Annotated[
-        str, Field(description="Which setting or field is to blame, where one is.", examples=["text.size"])
-    ] = ""
-    right: Annotated[
-        str, Field(description="An override that would be right, where one is known.", examples=["text.size=625"])
-    ] = ""
-
-
-@dataclass(frozen=True)
-class Training(Answer):
-    """How a training stands."""
+@dataclass(frozen=True, kw_only=True)
+class Training(Summary, Answer):
+    """How a training stands: its run at a glance, and what goes on."""
 
     run: str
-    state: State
-    stage: Stage
-    note: Annotated[str, Field(description="Why it failed, where it did.")]
-    task: str = ""
-    preset: Annotated[str, Field(description="Whose architecture it has, by its settings.")] = ""
-    steps: int = 0
-    of_steps: int = 0
-    time: Annotated[str, Field(description="The limit, where time is one.")] = ""
+    stage: Stage = ""
     validate_every: int = 0
     watch: str = ""
-    loss: float | None = None
-    score: float | None = None
-    score_name: str = ""
-    parameters: int | None = None
-    changed: Annotated[float, Field(description="Seconds since 1970.")] = 0.0
     ours: Annotated[bool, Field(description="Whether it was started here, and so can be stopped here.")] = False
     is_run: Annotated[bool, Field(description="Whether there is a run to go on with; not before it has begun.")] = False
-    architecture: Annotated[str, Field(description="In words.")] = ""
-    languages: Annotated[str, Field(examples=["en-fr"])] = ""
     request: Annotated[dict[str, Any] | None, Field(description="What was asked for, where it was started here.")] = (
         None
     )
-    error: Annotated[Complaint | None, Field(description="Why it failed, where it did.")] = None
+    error: Annotated[
+        dict[Literal["line", "setting", "right"], str] | None,
+        Field(
+            description="Why it failed, where it did; which setting is to blame, and an override that would be right.",
+            examples=[{"line": "size = 8,000: is too large", "setting": "text.size", "right": "text.size=625"}],
+        ),
+    ] = None
 
 
-SHARED = (  # what a training has from the summary of its run
-    *("task", "preset", "steps", "of_steps", "time", "loss", "score", "score_name", "parameters", "changed"),
-    *("architecture", "languages"),
-)
 _SETTING = re.compile(r"(?:^|: )((?:model|text|data|train)(?:\.\w+)+|size|preset|corpus|time|name|task)\b(?: = |:)")
 _FLAGS = {"--source": "the source file", "--target": "the target file", "--out": "the name", "--time": "the time"}
 
@@ -137,11 +110,11 @@ def plain(line: str) -> str:
     return "; ".join(kept) or line
 
 
-def complaint(line: str, right: str = "") -> Complaint:
+def complaint(line: str, right: str = "") -> dict[Literal["line", "setting", "right"], str]:
     """Which setting the last line of a training names."""
     found = _SETTING.search(line)
     setting = right.partition("=")[0] or ("" if found is None else found[1])
-    return Complaint(plain(line), "text.size" if setting == "size" else setting, right)
+    return {"line": plain(line), "setting": "text.size" if setting == "size" else setting, "right": right}
 
 
 class Trainings:
@@ -161,58 +134,35 @@ class Trainings:
 
     def _one(self, run: str, path: Path | None) -> Training:
         job = self.jobs.training(run)
-        if path is None:
-            if job is None:
-                self.jobs.library.path(run)  # complains
-            assert job is not None
-            alive = job.process.alive
-            state: State = "running" if alive else "interrupted" if job.stopped else "failed"
-            words, right = self.jobs.trouble(run)
-            stage = self._stage(run, None) if alive else ""
-            known = Training(run, state, stage, plain(words), changed=job.began, ours=alive)
-            known = replace(known, request=self.jobs.request(run), error=complaint(words, right) if words else None)
-            return self._about_to_be(known)
-        return self._of_run(run, path, summary_at(path, run))
+        if path is None and job is None:
+            self.jobs.library.path(run)  # complains
+        summary, settings = self._known(run, path, job)
+        ours = job is not None and job.alive
+        running = ours or summary.state == "running"
+        ended = not running and summary.state in ("prepared", "interrupted", "failed")
+        words, right = self.jobs.trouble(run) if ended else ("", "")
+        content: dict[str, Any] = {
+            **vars(summary),
+            **({} if settings is None else settings.train.model_dump(include={"validate_every", "watch"})),
+            "state": "running" if running else "failed" if words else summary.state,
+            "stage": self._stage(run, path) if running else "",
+            "note": plain(words) or self.jobs.shown(summary.note),
+            "error": complaint(words, right) if words else None,
+        }
+        return Training(run=run, ours=ours, is_run=path is not None, request=self.jobs.request(run), **content)
 
-    def _about_to_be(self, known: Training) -> Training:
-        """What the settings say of a training that is not a run yet."""
+    def _known(self, run: str, path: Path | None, job: Job | None) -> tuple[Summary, Settings | None]:
+        """A run at a glance, or what the settings say of one that is yet to be; and these, where they can be read."""
+        if path is not None:
+            found = summary_at(path, run)
+            return found, None if found.state == "unreadable" else settings_at(path)
+        assert job is not None
+        known = Summary(run, "", "interrupted" if job.stopped else "failed", changed=job.began)
         try:
-            settings = load_settings(self.jobs.folder / f"train-{known.run}" / "settings.toml")
+            settings = load_settings(self.jobs.folder / f"train-{run}" / "settings.toml")
         except RegardError:
-            return known
-        train = settings.train
-        return replace(
-            known,
-            task=settings.task,
-            preset=listing.preset_of(settings.model),
-            architecture=listing.architecture(settings.model, settings.task),
-            languages=str(languages_of(settings) or ""),
-            of_steps=train.steps,
-            time=train.time,
-            validate_every=train.validate_every,
-            watch=train.watch,
-        )
-
-    def _of_run(self, run: str, path: Path, summary: Summary) -> Training:
-        job = self.jobs.training(run)
-        ours = job is not None and job.process.alive
-        state, note = summary.state, summary.note
-        shared: dict[str, Any] = {name: getattr(summary, name) for name in SHARED}
-        if state != "unreadable":
-            shared |= settings_at(path).train.model_dump(include={"validate_every", "watch"})
-        words, right = ("", "") if ours or state not in ("prepared", "interrupted") else self.jobs.trouble(run)
-        running = ours or state == "running"
-        return Training(
-            run,
-            "running" if running else "failed" if words else state,
-            self._stage(run, path) if running else "",
-            plain(words) or self.jobs.shown(note),
-            **shared,
-            ours=ours,
-            is_run=True,
-            request=self.jobs.request(run),
-            error=complaint(words, right) if words else None,
-        )
+            return known, None
+        return replace(known, **listing.by_settings(settings)), settings
 
     def stage(self, run: str) -> Stage:
         """What a running training does now, by the last line of its log."""
@@ -221,7 +171,7 @@ class Trainings:
     def _stage(self, run: str, path: Path | None) -> Stage:
         job = self.jobs.training(run)
         began = 0.0
-        if job is not None and job.process.alive:
+        if job is not None and job.alive:
             if job.stopped:
                 return "stopping"
             began = job.began

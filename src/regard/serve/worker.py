@@ -23,6 +23,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any, TypeAlias, TypeVar, cast
 from weakref import WeakSet
 
@@ -31,30 +32,24 @@ from regard.decode.engines.engine import held
 from regard.decode.options import Options
 from regard.decode.texts import BUDGET
 from regard.errors import ModelError
-from regard.explain.aligner import aligner_of
-from regard.explain.alignment import Aligner
+from regard.explain.alignment import Aligner, aligner_of
+from regard.explain.doubt import Doubt, calibration_of, known_calibration
 from regard.serve.limits import BusyError, LateError, Limits, TooLargeError
-from regard.tasks.kinds import Trained
+from regard.tasks.load import Trained
 from regard.tasks.translator import Link, Translation, attends
-from regard.text.special import UNK
+from regard.text.vocabulary import UNK
 
 Model: TypeAlias = Trained
-Wish = tuple[Options, bool]  # how to search, and whether links are wanted
+# A translation and, if they were asked for, the links of each of its outputs, where they were read, and how far each is
+# to be doubted.
+Translated: TypeAlias = tuple[Translation, tuple[list[Link], ...], str, tuple[Doubt, ...]]
+Wish = tuple[Options, bool, bool]  # how to search, and whether links and doubt are wanted
 Result = TypeVar("Result")
 TURN = 0.25  # seconds after which work that takes longer lets short texts of others go before
 SHORT = 64  # pieces of a text that may go before
 LAST = 20.0  # seconds that a thread gets to leave its work when the process ends
 ANSWERS = 3  # that are kept, so that several views of the same output take one search
 ALIGNER = 5.0  # seconds that a request may be held up by the choice of the aligner, which is made once for a run
-
-
-@dataclass(frozen=True)
-class Translated:
-    """A translation and, if they were asked for, the links of each of its outputs and where they were read."""
-
-    translation: Translation
-    links: tuple[list[Link], ...] = ()
-    aligner: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,19 +75,22 @@ class _WaitingText:
     length: int = 0  # in pieces; 0 until the thread has counted
 
 
+_Job: TypeAlias = _Call | _WaitingText
+
+
 class Worker:
     """A model and the thread that alone may touch it."""
 
     def __init__(
         self, model: Model, limits: Limits | None = None, *, on_batch: Callable[[int], object] = lambda _: None
     ) -> None:
-        self._weight = weight_of(model) - _outside(model)
         self._model = model
         self._translator = model if model.task == "translate" else None
+        self._weight = held(*model.models, model.search.searcher) if model.task == "translate" else held(model.model)
         self.attends = self._translator is not None and attends(self._translator.model)
         self._limits = limits or Limits()
         self._on_batch = on_batch  # told the size of every batch
-        self._queue: deque[_Call | _WaitingText] = deque()
+        self._queue: deque[_Job] = deque()
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         self._closed = False
@@ -105,8 +103,9 @@ class Worker:
 
     @property
     def bytes(self) -> int:
-        """Of memory; an engine may take more when it is first asked for much."""
-        return self._weight + _outside(self._model)
+        """Of all weights, a shared one once, and of what searches by them has made of them; an engine outside torch may
+        take more when it is first asked for much."""
+        return self._weight + (0 if self._translator is None else self._translator.search.searcher.bytes)
 
     @property
     def engine(self) -> str:
@@ -142,7 +141,9 @@ class Worker:
         self._answers.append((key, new))
         return new
 
-    async def translate(self, texts: Sequence[str], options: Options, *, links: bool = False) -> list[Translated]:
+    async def translate(
+        self, texts: Sequence[str], options: Options, *, links: bool = False, doubt: bool = False
+    ) -> list[Translated]:
         """Translate, in batches shared with other requests; in the order of the texts.
 
         A model without attention has no links, and is asked for none.
@@ -156,7 +157,7 @@ class Worker:
             return []
         answer: Future[list[Translated]] = Future()
         found: dict[int, Translated] = {}
-        wish = options, links and self.attends
+        wish = options, links and self.attends, doubt
         return await self._answer(
             answer, [_WaitingText(text, wish, answer, found, place, len(texts)) for place, text in enumerate(texts)]
         )
@@ -181,7 +182,7 @@ class Worker:
 
     # On the side of those who ask
 
-    async def _answer(self, answer: Future[Result], jobs: Sequence[_Call | _WaitingText]) -> Result:
+    async def _answer(self, answer: Future[Result], jobs: Sequence[_Job]) -> Result:
         """Wait in the queue. A client that leaves, or has waited too long, is taken out of it."""
         self._enter(jobs)
         try:
@@ -194,7 +195,7 @@ class Worker:
             if answer.cancelled():
                 self._leave(answer)
 
-    def _enter(self, jobs: Sequence[_Call | _WaitingText]) -> None:
+    def _enter(self, jobs: Sequence[_Job]) -> None:
         with self._changed:
             if self._ending:
                 raise BusyError("service: is about to end; ask again in 10 s", 10)
@@ -234,7 +235,7 @@ class Worker:
                     return job
         return None
 
-    def _due(self) -> _Call | _WaitingText | None:
+    def _due(self) -> _Job | None:
         """Wait until something is to be done, and say what; None when the worker is closed and nothing is left."""
         with self._changed:
             self._working = False
@@ -264,7 +265,7 @@ class Worker:
         self._queue.remove(head)
         return head
 
-    def _head(self) -> _Call | _WaitingText:
+    def _head(self) -> _Job:
         """The next job: the oldest and, every other time, the oldest of those whose request was served least."""
         first = self._queue[0]
         if not self._oldest_first:
@@ -321,7 +322,7 @@ class Worker:
 
     # While something is worked on
 
-    def _check(self, jobs: Sequence[_Call | _WaitingText], *, background: bool = False) -> Callable[[], None]:
+    def _check(self, jobs: Sequence[_Job], *, background: bool = False) -> Callable[[], None]:
         """What work for these has to ask before it goes on; it lets others have their turn."""
         until = time.monotonic() + (0.0 if background else TURN)
 
@@ -337,7 +338,7 @@ class Worker:
 
         return may_go_on
 
-    def _let_others(self, jobs: Sequence[_Call | _WaitingText], *, background: bool) -> None:
+    def _let_others(self, jobs: Sequence[_Job], *, background: bool) -> None:
         self._count()
         with self._changed:
             other = self._in_between(jobs, background=background)
@@ -348,9 +349,7 @@ class Worker:
             self._translate(other, brief=True)
         self._working = not background
 
-    def _in_between(
-        self, jobs: Sequence[_Call | _WaitingText], *, background: bool
-    ) -> _Call | list[_WaitingText] | None:
+    def _in_between(self, jobs: Sequence[_Job], *, background: bool) -> _Call | list[_WaitingText] | None:
         """What may be done before these go on: short texts of others; anything, if no request waits for these."""
         if background and self._queue and isinstance(call := self._queue[0], _Call):
             self._queue.popleft()
@@ -419,21 +418,42 @@ class Worker:
     def _needs_aligner(self, batch: list[_WaitingText]) -> bool:
         """Whether links are wanted, or decide which unknown word is copied."""
         assert self._translator is not None
-        (options, links), translator = batch[0].wish, self._translator
+        (options, links, _), translator = batch[0].wish, self._translator
         encode = translator.tokenizers.source.encode
         return links or (translator.search.copies(options) and any(UNK in encode(job.text) for job in batch))
 
     def _search(self, batch: list[_WaitingText]) -> list[Translated]:
         assert self._translator is not None
-        translator, (options, wanted) = self._translator, batch[0].wish
+        translator, (options, links, doubt) = self._translator, batch[0].wish
         numbers = [each.place for each in batch]  # in its request: what is drawn does not depend on who else asks
         outputs = translator.search([each.text for each in batch], options, numbers=numbers)
         found = [Translation(each.text, tuple(ranked), translator) for each, ranked in zip(batch, outputs, strict=True)]
-        if not wanted:
-            return [Translated(each) for each in found]
-        links = iter(translator.links([output for each in found for output in each.outputs]))
-        aligner = translator.aligner.describe()
-        return [Translated(each, tuple(next(links) for _ in each.outputs), aligner) for each in found]
+        every = [output for each in found for output in each.outputs]
+        doubts, linked = list[Doubt](), list[list[Link]]()
+        if doubt:
+            self._know_calibration()
+            doubts, linked = translator.doubts_and_links(every)
+        elif links:
+            linked = translator.links(every)
+        aligner = translator.aligner.describe() if links else ""
+        counts = [len(each.outputs) for each in found]
+        ends = list(accumulate(counts))
+        return [
+            (each, tuple(linked[end - count : end]) if links else (), aligner, tuple(doubts[end - count : end]))
+            for each, count, end in zip(found, counts, ends, strict=True)
+        ]
+
+    def _know_calibration(self) -> None:
+        """What the run keeps of how doubt is measured; else that is learned when idle, and until then doubt has no
+        value."""
+        model = self._translator
+        assert model is not None
+        if "calibration" in vars(model):
+            return
+        vars(model)["calibration"] = known = known_calibration(model)
+        if known is None and model.run is not None:
+            with self._changed:
+                self._queue.append(_Call(_calibrate, Future(), background=True))
 
 
 _at_work: WeakSet[Worker] = WeakSet()  # those that have had a thread
@@ -449,23 +469,11 @@ def _end_all() -> None:
         worker.join(LAST)
 
 
-def weight_of(model: Model) -> int:
-    """Bytes of all weights, a shared one once, and of what searches by them has made of them."""
-    if model.task != "translate":
-        return held(model.model)
-    return held(*model.models, model.search.searcher) + _outside(model)
-
-
-def _outside(model: Model) -> int:
-    """Bytes that an engine has outside torch."""
-    return model.search.searcher.bytes if model.task == "translate" else 0
-
-
-def _is_background(job: _Call | _WaitingText) -> bool:
+def _is_background(job: _Job) -> bool:
     return isinstance(job, _Call) and job.background
 
 
-def _served(job: _Call | _WaitingText) -> float:
+def _served(job: _Job) -> float:
     """How much of its request is done."""
     if isinstance(job, _Call):
         return math.inf if job.background else 0
@@ -489,6 +497,12 @@ def _set_aligner(model: Model) -> None:
         logging.getLogger(__name__).exception("the aligner of %s could not be chosen", model.run.folder.name)
         chosen = Aligner(chosen_on="default: choosing a better one failed")
     model.__dict__["aligner"] = chosen  # what `cached_property` keeps
+
+
+def _calibrate(model: Model) -> None:
+    """Learn how doubt is measured; without, there are still doubtful words."""
+    assert model.task == "translate"
+    vars(model)["calibration"] = calibration_of(model)
 
 
 def _settle(answer: Future[Any], result: object) -> None:

@@ -6,14 +6,11 @@ and ``{"decode": {"beam": 3}}`` in a request. Ranges are checked where the value
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field
 
-from regard.errors import SettingsError
-from regard.settings.numbers import Count
-from regard.settings.reading import Frozen
+from regard.settings.reading import Count, Frozen
 
 
 def listed(value: Any) -> Any:
@@ -35,22 +32,8 @@ Words = Annotated[tuple[Line, ...], Field(max_length=1000), BeforeValidator(list
 Numbers = Annotated[tuple[int, ...], BeforeValidator(_numbered)]
 
 
-class Section(Frozen):
-    """A part of what is set for a call."""
-
-    section: ClassVar[str]
-
-    def only(self, known: Collection[str], what: str) -> Self:
-        """These, if nothing is set that ``what`` does not know."""
-        if other := sorted(self.model_fields_set - set(known)):
-            raise SettingsError(f"{self.section}.{other[0]}: not for {what}; there are: {', '.join(known)}")
-        return self
-
-
-class DecodeSettings(Section):
+class DecodeSettings(Frozen):
     """How outputs are searched or drawn, and what they may and must contain."""
-
-    section = "decode"
 
     model_config = ConfigDict(allow_inf_nan=False)
 
@@ -98,13 +81,12 @@ class DecodeSettings(Section):
     """Who searches: auto, native, native-bfloat16 (GPU), ctranslate2 or ctranslate2-int8."""
 
 
-class MeasureSettings(Section):
+class MeasureSettings(Frozen):
     """How outputs are measured and compared."""
 
-    section = "measure"
-
     metrics: Words = ("bleu", "chrf")
-    """Of bleu, chrf, chrf++ and ter; the first decides, and is also measured by length."""
+    """Of bleu, chrf, chrf++, ter, exact (outputs that are the reference) and edits (characters to change for every
+    hundred); the first decides, and is also measured by length."""
     tokenize: str = "13a"
     """BLEU's tokenizer: 13a, intl, char, zh or none."""
     edges: Numbers = ()
@@ -133,19 +115,21 @@ class MeasureSettings(Section):
     """A file of links of the other direction, to join with."""
     symmetrise: Literal["intersection", "union", "grow-diag", "grow-diag-final-and"] = "grow-diag-final-and"
     """How to join them."""
+    texts: str = ""
+    """A folder for all texts of a comparison, a sentence a line."""
     every: float = 10.0
     """Seconds between two lines of progress in a log."""
 
 
-class ServeSettings(Section):
+class ServeSettings(Frozen):
     """What a service lets in and how much of it."""
-
-    section = "serve"
 
     pin: Words = ()
     """Runs to use for their task and languages, not the best."""
     admin_token: str = ""
     """Needed to train, upload, rename and remove; REGARD_ADMIN_TOKEN does the same. None: --token is enough."""
+    read_only: bool = False
+    """Nobody trains, uploads, renames or removes."""
     allow_host: Words = ()
     """Further names this service goes by."""
     allow_origin: Words = ()
@@ -162,6 +146,8 @@ class ServeSettings(Section):
     """Of weights at the most: 512M, 4G. What was not used longest goes first."""
     stop_trainings: bool = False
     """Stop trainings when the service ends."""
+    browser: bool = True
+    """Open a browser when the studio is ready."""
     log: bool | None = None
     """Log requests; not set: `serve` does, `studio` does not."""
 
@@ -192,11 +178,15 @@ TAKEN: dict[str, dict[str, tuple[str, ...]]] = {
     "translate": {"decode": TRANSLATING},
     "predict": {"decode": CONTINUED},
     "evaluate": {"decode": TRANSLATING, "measure": EVALUATED},
-    "compare": {"decode": TRANSLATING, "measure": COMPARED},
+    "compare": {"decode": TRANSLATING, "measure": (*COMPARED, "texts")},
     "report": {"decode": TRANSLATING, "measure": COMPARED},
     "explain": {"decode": LOOKED},
+    "faithful": {"measure": ("limit", "resamples", "seed")},
     "walk": {"decode": LOOKED},
     "beam": {"decode": DRAWN},
-    "serve": {"serve": SERVING, "decode": tuple(DecodeSettings.model_fields)},
+    "serve": {
+        "serve": tuple(name for name in SERVING if name != "browser"),
+        "decode": tuple(DecodeSettings.model_fields),
+    },
     "studio": {"serve": SERVING, "decode": tuple(DecodeSettings.model_fields)},
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from regard.settings.loading import load_settings
-from regard.settings.whole import Settings
+from regard.settings.schema import Settings
 
 PRESET = "transformer-tiny"
 CORPUS = "fable:fr"

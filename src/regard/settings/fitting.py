@@ -9,9 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from regard.settings.learning import MovingAverageSettings, TrainSettings
-from regard.settings.model import TransformerModel
-from regard.settings.whole import Settings
+from regard.settings.schema import AverageSettings, Settings, TrainSettings, TransformerModel
 
 NO_LIMIT = 1_000_000  # steps, where the time is the limit
 SUBWORDS = ("bpe", "unigram")
@@ -27,6 +25,7 @@ class Extent:
     rows: int
     characters: int  # of all columns of text
     alphabet: int  # different characters
+    vectors: int = 0  # vectors of all sources that have these
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,8 @@ def choose(known: Settings, corpus: Extent, machine: Machine) -> tuple[str, tupl
     if task in ("tag", "classify"):
         words = ("text.tokenizer=space", "text.size=20000", "model.bidirectional=true", "model.bridge=dense")
         return "lstm", (*words, "model.width=128", "model.hidden=128", *(("model.letters=16",) * (task == "tag")))
-    tie = ("model.tie=all",) if task == "translate" and known.text.joint else ()
+    read = known.text.source.kind == "text"
+    tie = ("model.tie=all",) if task == "translate" and known.text.joint and read else ()
     if machine.gpu:
         size = "tiny" if corpus.rows < 5_000 else "small" if corpus.rows < 500_000 else "base"
         return f"transformer-{size}", tie
@@ -110,7 +110,7 @@ def _fit_train(
         "rate": rate,
         "schedule": "cosine",
         "warmup": _rounded(min(max(0.05 * expected, 10), 400, expected / 4)),
-        "average": MovingAverageSettings(kind="moving", decay=round(min(max(1 - 6 / expected, 0.9), 0.998), 3)),
+        "average": AverageSettings(kind="moving", decay=round(min(max(1 - 6 / expected, 0.9), 0.998), 3)),
     }
 
 
@@ -125,6 +125,8 @@ def _rate(settings: Settings) -> float:
 
 def _pieces(settings: Settings, corpus: Extent) -> float:
     """That an epoch has, on one side."""
+    if corpus.vectors:
+        return float(corpus.vectors)
     sides = 2 if settings.task == "translate" else 1
     return corpus.characters / sides / LETTERS_A_PIECE.get(settings.text.tokenizer, 1.0) + corpus.rows
 

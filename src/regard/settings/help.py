@@ -17,7 +17,7 @@ def explain(name: str) -> list[str]:
     """What a dotted setting means, what it takes and what it is by default; one entry for each variant that has it."""
     lines: list[str] = []
     known: list[str] = []
-    for path, field in (*_all_fields(Settings, ""), *_all_fields(CallSettings, "")):
+    for path, field in all_fields():
         known.append(path)
         if path == name:
             default = "required" if field.is_required() else f"default {field.default!r}"
@@ -27,6 +27,13 @@ def explain(name: str) -> list[str]:
     if not lines:
         raise SettingsError(f"{name}: no such setting; {did_you_mean(name, sorted(set(known)))}")
     return list(dict.fromkeys(lines))
+
+
+def all_fields(*, calls: bool = True) -> Iterator[tuple[str, FieldInfo]]:
+    """Every setting by its dotted name, those of calls too; a name comes again where several variants have it."""
+    yield from _all_fields(Settings, "")
+    if calls:
+        yield from _all_fields(CallSettings, "")
 
 
 def _all_fields(model: type[Frozen], prefix: str) -> Iterator[tuple[str, FieldInfo]]:

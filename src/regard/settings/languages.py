@@ -10,8 +10,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from regard.settings.learning import LANGUAGE, DataSettings
-from regard.settings.whole import Settings
+from regard.settings.schema import LANGUAGE, DataSettings, Settings
 
 _NAMED = (
     "ar ara Arabic, bg bul Bulgarian, bn ben Bengali, ca cat Catalan, cs ces Czech, da dan Danish, de deu German, el "

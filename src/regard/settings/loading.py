@@ -15,7 +15,7 @@ import tomli_w
 from regard.errors import SettingsError, did_you_mean
 from regard.settings.call import TAKEN, CallSettings, listed
 from regard.settings.reading import Frozen, read
-from regard.settings.whole import Settings
+from regard.settings.schema import Settings
 
 
 def preset_names() -> list[str]:
@@ -49,9 +49,11 @@ def load_settings(name: str | Path, *overrides: str) -> Settings:
     else:
         raise SettingsError(f"preset = {name}: no such preset; {did_you_mean(str(name), preset_names())}")
     try:
-        values = tomllib.loads(text)
+        values = _parse(text)
     except tomllib.TOMLDecodeError as error:
         raise SettingsError(f"{name}: not TOML; {error}") from None
+    except ValueError:
+        raise SettingsError(f"{name}: not settings; a number has thousands of digits") from None
     except RecursionError:
         raise SettingsError(f"{name}: not settings; tables and lists are nested too deep") from None
     return read_settings(values, *overrides, origin=str(name))
@@ -111,10 +113,17 @@ def _override(values: dict[str, Any], override: str, as_text: Mapping[str, tuple
 def _value(text: str, kinds: tuple[type, ...] = (object,)) -> Any:
     """What TOML makes of a text, or the text where that is not one of the kinds."""
     try:
-        value = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+        value = _parse(f"value = {text}")["value"]
+    except ValueError:
         return text
     return value if isinstance(value, kinds) else text
+
+
+def _parse(text: str) -> dict[str, Any]:
+    """TOML with numbers that can be written again: a complaint has to name them, whatever base they came in."""
+    values = tomllib.loads(text)
+    repr(values)  # a ValueError where a number has more digits than Python converts
+    return values
 
 
 def overrides_of(section: str, settings: Frozen) -> list[str]:

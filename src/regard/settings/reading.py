@@ -6,19 +6,33 @@ name that exists.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar, get_args
+from collections.abc import Collection, Mapping, Sequence
+from typing import Annotated, Any, Self, TypeVar, get_args
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
 from regard.errors import SettingsError, did_you_mean
+
+# Numbers that settings have: counts, sizes of models, and shares. What no machine has room for is refused here.
+
+Count = Annotated[int, Field(ge=1, le=1 << 40)]
+Size = Annotated[int, Field(ge=1, le=1 << 20)]
+Depth = Annotated[int, Field(ge=1, le=1000)]
+Share = Annotated[float, Field(ge=0.0, lt=1.0)]
 
 
 class Frozen(BaseModel):
     """What all settings are: unchangeable, and strict about names and types."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True)
+
+    def only(self, known: Collection[str], what: str) -> Self:
+        """These, if nothing is set that ``what`` does not know."""
+        if other := sorted(self.model_fields_set - set(known)):
+            section = type(self).__name__.removesuffix("Settings").lower()
+            raise SettingsError(f"{section}.{other[0]}: not for {what}; there are: {', '.join(known)}")
+        return self
 
 
 Model = TypeVar("Model", bound=Frozen)

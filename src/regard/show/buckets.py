@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from regard.metrics import numbers
-from regard.metrics.by_length import FEWEST, Bucket
+from regard.metrics.groups import FEWEST, Bucket
 from regard.show.page import several
 from regard.show.pictures import Chart, Point, Series, categories, linear
 

@@ -9,21 +9,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from markupsafe import Markup
+
 from regard.errors import ModelError
-from regard.explain.explanation import Explanation, first_view
+from regard.explain.attribution import METHODS
 from regard.explain.heatmap import HeatMap
+from regard.explain.look import Looked
 from regard.explain.statistics import statistics
 from regard.explain.views import (
     NAMES,
     View,
     difference_map,
+    first_view,
     gate_maps,
     head_maps,
     masking_map,
     stacked,
     state_maps,
 )
-from regard.explain.whatif import EditOutcome
 from regard.show.page import render
 from regard.show.pictures import Grid
 from regard.show.sentences import lighting, words_line
@@ -33,24 +36,22 @@ MOST_CELLS, MOST_VALUES = 250_000, 100_000  # of small multiples: drawn, and wit
 KINDS = {"cross": "cross", "encoder": "encoder_self", "decoder": "decoder_self"}
 
 
-def explanation_page(found: Explanation, view: View | None = None, outcome: EditOutcome | None = None) -> str:
-    """The whole page."""
+def explanation_page(found: Looked, view: View | None = None, picture: HeatMap | None = None) -> str:
+    """The whole page, with another picture above than that of the view, where one is given."""
     shown, read = view or first_view(found.trace), " ".join(found.read.words)
-    picture = found.picture(shown)
+    picture = picture or found.picture(shown)
     grids, all_of_them = _heads(found, shown)
-    by_source: dict[int, list[int]] = {}
-    for source, target in found.links:
-        by_source.setdefault(source, []).append(target)
-    words = found.trace.target.words
+    source, output = _linked(found)
     content = {
         "title": f"{read} → {found.output}",
         "data": explanation_numbers(found, picture),
         "found": found,
         "read": read,
-        "source": words_line(found.read.words, by_source, {}, stop=0),
-        "output": words_line(words, {target: [target] for _, target in found.links}, {}, stop=0),
-        "lighting": lighting(len(words)),
-        "outcome": outcome,
+        "source": source,
+        "output": output,
+        "lighting": lighting(len(found.trace.target.words)),
+        "heading": _heading(found, picture),
+        "outcome": found.difference,
         "picture": picture,
         "importance": _importance(found) if found.speaks else [],
         "grids": grids,
@@ -63,15 +64,43 @@ def explanation_page(found: Explanation, view: View | None = None, outcome: Edit
     return render("explanation.html", content)
 
 
-def _importance(found: Explanation) -> list[HeatMap]:
+def _heading(found: Looked, picture: HeatMap) -> str:
+    if picture.title in METHODS:
+        return f"What each word did: {picture.title}"
+    return "Where it looked" if found.sides else "What it hangs on"
+
+
+def corpus_page(pages: Sequence[tuple[Looked, HeatMap]], name: str) -> str:
+    """Many sentences on one page, each with its links and its map."""
+    content = {
+        "title": f"{name} from inside",
+        "data": [explanation_numbers(found, picture) for found, picture in pages],
+        "name": name,
+        "pages": [(found, picture, *_linked(found)) for found, picture in pages],
+        "first": pages[0][0],
+        "lighting": lighting(max(len(found.trace.target.words) for found, _ in pages)),
+    }
+    return render("corpus.html", content)
+
+
+def _linked(found: Looked) -> tuple[Markup, Markup]:
+    """What was read and what was written, linked words together."""
+    by_source: dict[int, list[int]] = {}
+    for source, target in found.word_links:
+        by_source.setdefault(source, []).append(target)
+    own = {target: [target] for _, target in found.word_links}
+    return words_line(found.read.words, by_source, {}, stop=0), words_line(found.trace.target.words, own, {}, stop=0)
+
+
+def _importance(found: Looked) -> list[HeatMap]:
     """Attention is where it looked; masking is what that was worth."""
     pictures = [masking_map(found.trace, found.effect)]
-    if found.aligner is not None and "cross" in found.sides:
-        pictures.append(difference_map(found.trace, found.aligner, found.effect))
+    if found.reader is not None and "cross" in found.sides:
+        pictures.append(difference_map(found.trace, found.reader, found.effect))
     return pictures
 
 
-def _heads(found: Explanation, shown: View) -> tuple[list[Grid], bool]:
+def _heads(found: Looked, shown: View) -> tuple[list[Grid], bool]:
     """Small multiples of every attention, and whether all are there.
 
     Of a large model's long sentence it is only the one shown above, by its colours.
@@ -84,7 +113,7 @@ def _heads(found: Explanation, shown: View) -> tuple[list[Grid], bool]:
     return grids, kept == several
 
 
-def _recurrent(found: Explanation) -> list[HeatMap]:
+def _recurrent(found: Looked) -> list[HeatMap]:
     pictures: list[HeatMap] = []
     for make in (gate_maps, state_maps):
         try:
@@ -94,7 +123,7 @@ def _recurrent(found: Explanation) -> list[HeatMap]:
     return pictures
 
 
-def _steps(found: Explanation, text: str) -> Iterator[tuple[str, str, float, int, Sequence[tuple[str, float]]]]:
+def _steps(found: Looked, text: str) -> Iterator[tuple[str, str, float, int, Sequence[tuple[str, float]]]]:
     """At each step: what was read, what was written, its probability and rank, and what else was probable."""
     trace = found.trace
     whole = trace.task == "label" and len(trace.target) != len(trace.source)  # a classifier reads all of it for its one
@@ -105,7 +134,7 @@ def _steps(found: Explanation, text: str) -> Iterator[tuple[str, str, float, int
         yield legible(before), legible(wrote), chance, rank, list(best)
 
 
-def explanation_numbers(found: Explanation, picture: HeatMap) -> dict[str, Any]:
+def explanation_numbers(found: Looked, picture: HeatMap) -> dict[str, Any]:
     trace = found.trace
     return {
         "source": list(trace.source.words),
@@ -114,7 +143,7 @@ def explanation_numbers(found: Explanation, picture: HeatMap) -> dict[str, Any]:
         "target_pieces": list(trace.target.pieces),
         "log_probability": trace.log_probability.tolist(),
         "rank": trace.rank.tolist(),
-        "links": sorted(map(list, found.links)),
+        "links": sorted(map(list, found.word_links)),
         "picture": picture_numbers(picture),
     }
 

@@ -4,10 +4,97 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
+from unicodedata import bidirectional, category, combining, east_asian_width
 
 from markupsafe import Markup, escape
 
-from regard.show.letters import right_to_left
+# Text as it is drawn: what belongs together, which way it runs, about how wide it is.
+
+VIRAMA = 9  # the combining class of the sign that joins two Indic consonants
+NARROW, USUAL, INDIC, WIDE = 0.34, 0.6, 0.8, 1.05  # of the size of letters
+
+
+def clusters(text: str) -> list[str]:
+    """What a reader sees as one letter: with its marks, and Indic consonants or emoji that are joined."""
+    found: list[str] = []
+    for letter in text:
+        if found and _joins(found[-1], letter):
+            found[-1] += letter
+        else:
+            found.append(letter)
+    return found
+
+
+def _joins(before: str, letter: str) -> bool:
+    last = before[-1]
+    if category(letter)[0] == "M" or letter in "\u200d\u200c" or "\U0001f3fb" <= letter <= "\U0001f3ff":
+        return True
+    if last == "\u200d" or (combining(last) == VIRAMA and category(letter)[0] == "L"):
+        return True
+    return _flag(letter) and len(before) == 1 and _flag(last)
+
+
+def _flag(letter: str) -> bool:
+    return "\U0001f1e6" <= letter <= "\U0001f1ff"
+
+
+def right_to_left(text: str) -> bool:
+    """Whether the first letter that has a direction runs to the left."""
+    directions = (bidirectional(letter) for letter in text)
+    return next((found in ("R", "AL") for found in directions if found in ("L", "R", "AL")), False)
+
+
+def extent(text: str, size: float) -> float:
+    """About how many pixels a line takes, rather more than less."""
+    return size * sum(map(_share, clusters(text)))
+
+
+def _share(cluster: str) -> float:
+    """Of one letter with all that belongs to it: marks above and below take no room, others and joined letters do."""
+    first = cluster[0]
+    if east_asian_width(first) in "WF":
+        return WIDE
+    if len(cluster) == 1:
+        return _plain(first)
+    kinds = [category(letter) for letter in cluster]
+    return max(1, sum(kind[0] == "L" for kind in kinds)) * (INDIC if _indic(first) else USUAL) + NARROW * kinds.count(
+        "Mc"
+    )
+
+
+def _plain(letter: str) -> float:
+    if letter in "iljtfr.,:;'!|() ·":
+        return NARROW
+    if letter in "mwMW@%—…":
+        return WIDE
+    return INDIC if _indic(letter) else USUAL
+
+
+def _indic(letter: str) -> bool:
+    return "\u0900" <= letter <= "\u0dff"
+
+
+def shortened(text: str, width: float, size: float) -> str:
+    """A text that fits, with an ellipsis where its end had to go; no letter loses its marks."""
+    if extent(text, size) <= width:
+        return text
+    kept = clusters(text)
+    while len(kept) > 1 and extent("".join(kept) + "…", size) > width:
+        kept.pop()
+    return "".join(kept).rstrip() + "…"
+
+
+def wrapped(text: str, width: float, size: float) -> list[str]:
+    """Lines that fit, broken at spaces; a word that does not fit alone is shortened."""
+    lines: list[str] = []
+    for word in text.split():
+        longer = f"{lines[-1]} {word}" if lines else word
+        if lines and extent(longer, size) <= width:
+            lines[-1] = longer
+        else:
+            lines.append(shortened(word, width, size))
+    return lines
+
 
 Attributes = Mapping[str, str | int | float]
 Painted = tuple[list[Markup], float, float]  # what is drawn, how wide and how high it is

@@ -6,12 +6,12 @@ each other. Its colours are its own, so that it reads in a dark notebook on a li
 
 from __future__ import annotations
 
-from regard.explain.explanation import Explanation
+from regard.explain.look import Looked
 from regard.explain.views import View
 from regard.show.page import render
 
 
-def fragment(source: str, text: str, found: Explanation | None, note: str = "") -> str:
+def fragment(source: str, text: str, found: Looked | None, note: str = "") -> str:
     """The source, the output and, where one pass wrote it, the heat map of its words."""
     picture = found.picture(View()) if found is not None else None
     return render("notebook.html", {"source": source, "text": text, "note": note, "picture": picture})

@@ -8,14 +8,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from regard.metrics import numbers
 from regard.show.markup import element, shown
-from regard.show.svg import TEMPLATES, style, svg
+from regard.show.pictures import Chart, Point, Series, categories, linear
+from regard.show.svg import TEMPLATES, document, style, svg
+from regard.show.svg_tree import PRUNED, WHY, reason_of, written
+
+if TYPE_CHECKING:
+    from regard.explain.beam import Searched
+    from regard.explain.meaning import Compared
 
 
 def render(template: str, content: Mapping[str, Any]) -> str:
@@ -63,3 +69,70 @@ def sentence(words: str, wrong: Sequence[bool] = (), kind: str = "") -> Markup:
         part = " ".join(word for word, _ in group)
         parts += [" ", element("mark", {"class": kind} if kind else {}, part) if bad else part]
     return element("span", {"dir": "auto"}, *parts[1:])
+
+
+# The search for one sentence as a page: its tree, every candidate in words, and what other beams would write.
+
+
+def beam_page(tree: Searched) -> str:
+    """The whole page."""
+    title = f"{tree.source} → {tree.text}: beam {tree.beam}"
+    return render("beam.html", {"title": title, "data": tree.numbers(), "search": search_section(tree)})
+
+
+def search_section(tree: Searched) -> dict[str, Any]:
+    """What a page shows of a search."""
+    ordered = sorted(tree.nodes, key=lambda one: (one.step, -one.score))
+    return {
+        "tree": tree,
+        "drawn": PRUNED,
+        "pruned": sum(node.fate == "pruned" for node in tree.nodes),
+        "candidates": [
+            (node, " ".join(written(tree, node.number)), WHY.get(reason := reason_of(tree, node), reason))
+            for node in ordered
+            if node.parent is not None
+        ],
+    }
+
+
+# One word in several sentences, layer by layer, as a page and as a picture.
+
+PAIRS = 6  # lines in a chart, beside the control's
+
+
+def meaning_page(report: Compared) -> str:
+    """The whole page."""
+    names = [f"{one + 1} and {other + 1}" for one, other in report.pairs]
+    columns = [report.of_pair(pair) for pair in report.pairs]
+    control = report.of_control() if names else []
+    if control:
+        names, columns = [*names, f"“{report.control}”, mean of all pairs"], [*columns, control]
+    kept = [place for place in range(len(names)) if place < PAIRS or place >= len(report.pairs)]
+    series = [Series(names[one], [Point(x, y) for x, y in enumerate(columns[one])]) for one in kept]
+    levels = [value for one in kept for value in columns[one]]
+    layers = categories("layer", report.layers)
+    content = {
+        "title": f"{report.word}: meaning by layer",
+        "data": report.numbers(),
+        "report": report,
+        "names": names,
+        "cosines": list(zip(*columns, strict=True)),
+        "lines": Chart("cosine by layer", series, layers, linear("cosine", [*levels, 1.0])),
+        "planes": planes(report),
+    }
+    return render("meaning.html", content)
+
+
+def meaning_svg(report: Compared) -> str:
+    """The word's way through the layers as a file of its own."""
+    return document(planes(report))
+
+
+def planes(report: Compared) -> Chart:
+    """Every layer's points on the same two axes."""
+    series = []
+    for layer, points, share in zip(report.layers, report.own_points, report.explained, strict=True):
+        notes = [place.sentence for place in report.places]
+        own = [Point(x, y, note=note) for (x, y), note in zip(points, notes, strict=True)]
+        series.append(Series(layer, own, f"{share:.0%} of the variance"))
+    return Chart(f"{report.word} on two axes, layer by layer", series, kind="planes")

@@ -22,7 +22,7 @@ from regard.errors import ResourceError
 from regard.explain.heatmap import HeatMap, brief
 from regard.files import new_file
 from regard.show import colours
-from regard.show.letters import shortened, wrapped
+from regard.show.markup import shortened, wrapped
 from regard.show.pictures import Grid
 from regard.show.svg_heatmap import Layout, has_numbers, layout
 

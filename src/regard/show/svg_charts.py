@@ -14,7 +14,7 @@ from math import hypot
 
 from markupsafe import Markup
 
-from regard.show import letters
+from regard.show import markup
 from regard.show.markup import Painted, element, label, noted
 from regard.show.pictures import Axis, Chart, Point, Series
 
@@ -46,7 +46,7 @@ def chart(picture: Chart, width: float) -> Painted:
 
 def extent(words: str) -> float:
     """About how many pixels a text takes, its longest line if it has several."""
-    return max(letters.extent(line, SIZE) for line in words.split("\n"))
+    return max(markup.extent(line, SIZE) for line in words.split("\n"))
 
 
 def thinned(places: Sequence[tuple[float, str]]) -> list[tuple[float, str]]:
@@ -141,7 +141,7 @@ def _marker(number: int, x: float, y: float, note: str = "") -> Markup:
 def _legend(names: Sequence[str], width: float) -> tuple[list[Markup], float]:
     """Markers with their names, in as many lines as they need, and the height of that."""
     x, y, drawn = 0.0, 0.0, []
-    for number, name in enumerate(letters.shortened(name, width - 2 * LINE, SIZE) for name in names):
+    for number, name in enumerate(markup.shortened(name, width - 2 * LINE, SIZE) for name in names):
         size = 20 + extent(name) + 2 * GAP
         if x and x + size > width:
             x, y = 0.0, y + LINE
@@ -157,21 +157,21 @@ def _bars(picture: Chart, width: float) -> Painted:
     """Bars that lie, each under its name, with its value at the end."""
     bars = [(one.name, one.points[0]) for one in picture.series]
     decimals = 0 if picture.y.high >= 1000 else 1
-    values = [f"{point.y or 0.0:,.{decimals}f}" for _, point in bars]
+    values = [f"{point.y or 0.0:,.{decimals}f}".replace("-", "−") for _, point in bars]
     axis = replace(picture.y, end=width - max(map(extent, values), default=0.0) - 2 * GAP)
     drawn, height = [], LINE + 18 + GAP
     for number, ((name, point), value) in enumerate(zip(bars, values, strict=True)):
         top = number * height
         zero, tip = axis.at(0.0), axis.at(point.y or 0.0)
-        middle, last = top + LINE + 9, tip
-        box = {"x": zero, "y": top + LINE, "width": max(0.5, tip - zero), "height": 18}
+        middle, last = top + LINE + 9, max(zero, tip)
+        box = {"x": min(zero, tip), "y": top + LINE, "width": max(0.5, abs(tip - zero)), "height": 18}
         shapes = [element("rect", {"class": "bar", **box})]
         if point.low is not None and point.high is not None:
             low, high = axis.at(point.low), axis.at(point.high)
             ends = f"M{low:.1f} {middle - 4:.1f}v8M{low:.1f} {middle:.1f}H{high:.1f}M{high:.1f} {middle - 4:.1f}v8"
             shapes.append(element("path", {"class": "whisker", "d": ends}))
             last = max(last, high)
-        shapes += [label(0, top + SIZE, letters.shortened(name, width, SIZE)), label(last + GAP, middle + 4, value)]
+        shapes += [label(0, top + SIZE, markup.shortened(name, width, SIZE)), label(last + GAP, middle + 4, value)]
         drawn.append(_coloured(number, *shapes))
     return drawn, width, len(bars) * height
 
@@ -198,8 +198,8 @@ def _plane(series: Series, reach: float) -> list[Markup]:
         for one in series.points
     ]
     return [
-        label(0, SIZE, letters.shortened(series.name, SIDE, SIZE)),
-        label(0, SIZE + LINE, letters.shortened(series.note, SIDE, SIZE), "soft"),
+        label(0, SIZE, markup.shortened(series.name, SIDE, SIZE)),
+        label(0, SIZE + LINE, markup.shortened(series.note, SIDE, SIZE), "soft"),
         element("rect", {"class": "box", **frame}),
         element("line", {"class": "cross", "x1": 0, "x2": SIDE, "y1": top + middle, "y2": top + middle}),
         element("line", {"class": "cross", "x1": middle, "x2": middle, "y1": top, "y2": top + SIDE}),

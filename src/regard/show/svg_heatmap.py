@@ -17,9 +17,9 @@ from markupsafe import Markup
 from regard.explain.heatmap import HeatMap, Scale, brief
 from regard.show import colours
 from regard.show.colours import INK, LEVELS, PREFIX
-from regard.show.letters import extent, shortened, wrapped
-from regard.show.markup import Attributes, Painted, element, label
+from regard.show.markup import Attributes, Painted, element, extent, label, shortened, wrapped
 from regard.show.pictures import Grid
+from regard.show.svg_vectors import panels
 
 SIZE, SMALL = 12, 10  # of letters: labels, numbers in cells
 LINE, GAP = 17, 6
@@ -86,6 +86,10 @@ def heat(picture: HeatMap, width: float, *, caption: bool) -> Painted:
         _legend(picture, place.left, high),
     ]
     high += LINE + GAP
+    if picture.curve:
+        found, across, down = panels(picture, width)
+        drawn.append(element("g", {"transform": f"translate(0 {high + GAP:g})"}, *found))
+        wide, high = max(wide, across), high + down + 2 * GAP
     if caption:
         drawn.append(_title(shortened(picture.title, wide, SIZE)))
         for line in wrapped(picture.origin, wide, SIZE):

@@ -23,8 +23,8 @@ from rich.text import Text
 from regard.explain.heatmap import HeatMap, brief
 from regard.metrics.numbers import signed
 from regard.show import colours
-from regard.show.letters import clusters, right_to_left
-from regard.show.tree import SHORT, WHY, drawn_nodes, reason_of, way_to
+from regard.show.markup import clusters, right_to_left
+from regard.show.svg_tree import SHORT, WHY, drawn_nodes, reason_of, way_to
 
 if TYPE_CHECKING:
     from regard.explain.beam import Searched, SearchNode

@@ -2,6 +2,7 @@
 
 import {element} from "./element.js";
 import {WORDS} from "./pieces/glossary.js";
+import {tourLinks} from "./tours.js";
 
 const OFF = "regard.keys";
 const known = new Map(); // key → {does, action}
@@ -40,6 +41,7 @@ export function showHelp() {
   const keys = [...known].map(([key, {does}]) => [element("kbd", {}, key), does]);
   const switched = element("input", {type: "checkbox", checked: stored() !== "off"});
   switched.addEventListener("change", () => store(switched.checked ? "on" : "off"));
+  /** @type {HTMLDialogElement} */
   const dialog = element(
     "dialog",
     {class: "keys", "aria-labelledby": "help-title"},
@@ -48,6 +50,12 @@ export function showHelp() {
       "p",
       {},
       "Everything here happens on this machine. The address of a page holds what it shows: copy it to share it.",
+    ),
+    element("h3", {}, "Tours"),
+    element(
+      "ul",
+      {},
+      tourLinks(() => dialog.close()).map((each) => element("li", {}, each)),
     ),
     element("h3", {}, "Words"),
     list(Object.entries(WORDS)),

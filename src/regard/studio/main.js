@@ -8,12 +8,15 @@ import {pageHead} from "./pieces/forms.js";
 import {chosenRun, instead} from "./pieces/runs.js";
 import {skeleton} from "./pieces/skeleton.js";
 import {trouble} from "./pieces/trouble.js";
+import {endPresenting, present, shareMenu} from "./share.js";
 import {switchTheme} from "./theme.js";
+import {startTour} from "./tours.js";
 
 const PAGES = {
   runs: "Runs",
   translate: "Translate",
   look: "Look inside",
+  map: "Map",
   beam: "Beam",
   meaning: "Meaning",
   train: "Train",
@@ -21,7 +24,7 @@ const PAGES = {
   learn: "Learn",
 };
 const FIRST = "translate"; // where the studio opens
-const OF_TEXTS = ["translate", "look", "beam", "learn"]; // pages whose address has the text, if there is one
+const OF_TEXTS = ["translate", "look", "map", "beam", "learn"]; // pages whose address has the text, if there is one
 const SLOW = 150; // milliseconds before a skeleton is better than nothing
 
 const part = (id) => /** @type {HTMLElement} */ (document.getElementById(id)); // of index.html
@@ -39,8 +42,9 @@ const known = (page) => (page in PAGES ? page : FIRST);
 async function show() {
   const opening = location.hash.length < 2; // no page was asked for: the page may begin with an example
   const {page, values} = read();
-  const name = known(page);
   handled = location.hash;
+  if (page === "tour") return startTour(values.name);
+  const name = known(page);
   mark();
   if (shown.page === name && shown.update) {
     const found = settled(shown.panel, name, values, shown.runs);
@@ -136,6 +140,7 @@ const icon = (path) =>
 function tools() {
   const half = "M10 2.5a7.5 7.5 0 1 0 0 15a7.5 7.5 0 1 0 0-15ZM10 4v12a6 6 0 0 0 0-12Z";
   return [
+    shareMenu(root),
     element(
       "button",
       {
@@ -170,7 +175,9 @@ function begin() {
     first("textarea, input[type=text]")?.focus();
   });
   shortcut("d", "light or dark", switchTheme);
+  shortcut("p", "present: larger type, no forms", present);
   shortcut("?", "this help", showHelp);
+  addEventListener("keydown", (event) => event.key === "Escape" && endPresenting());
   for (const name of ["hashchange", "popstate"]) addEventListener(name, () => location.hash !== handled && show());
   addEventListener("address", () => {
     handled = location.hash;

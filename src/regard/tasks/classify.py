@@ -13,12 +13,13 @@ from regard.data.tables import Row
 from regard.errors import DataError, did_you_mean
 from regard.metrics.labels import ClassResult, Tally
 from regard.models.build import PoolName
-from regard.models.labeller import Labeller
+from regard.models.generator import Labeller
 from regard.runs.folder import Run
 from regard.settings import Settings
+from regard.settings.call import DecodeSettings
 from regard.tasks.labels import LabelTask, Reader, groups
-from regard.tasks.predictor import WRITING, Writing
-from regard.text.known import KnownWords
+from regard.tasks.predictor import GREEDY
+from regard.text.reading import KnownWords
 from regard.text.vocabulary import Vocabulary
 
 
@@ -75,7 +76,13 @@ class Classifier:
                 results[row] = Classified(texts[row], tuple(zip(names, best[place].tolist(), strict=True)))
         return results
 
-    def predict(self, texts: Sequence[str], writing: Writing = WRITING) -> Sequence[Classified]:  # noqa: ARG002
+    def predict(
+        self,
+        texts: Sequence[str],
+        how: DecodeSettings = GREEDY,  # noqa: ARG002
+        *,
+        first: int = 0,  # noqa: ARG002
+    ) -> Sequence[Classified]:
         return self.classify(texts)
 
     def read(self, texts: Sequence[str]) -> list[str]:

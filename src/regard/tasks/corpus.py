@@ -4,28 +4,34 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Literal, Protocol
 
-from regard.data.encoding import RowEncoder
-from regard.data.examples import Examples
+from regard.data.encoding import Examples, RowEncoder
+from regard.data.lines import Progress
 from regard.data.readers import Corpus, format_of
-from regard.data.shards import Progress, Shards, prepare, prepare_corpus
+from regard.data.shards import Shards, prepare, prepare_corpus
 from regard.data.tables import Row
 from regard.errors import DataError, SettingsError
 from regard.fable.corpus import Split, check_language, generate
 from regard.fable.sentence import Language, ParallelSentence
-from regard.settings import DataSettings, Extent, Settings, TaskName
-from regard.tasks.kinds import task_of
+from regard.settings import DataSettings, Extent, Settings
+from regard.tasks.load import task_of
 from regard.tasks.predictor import Rows
+from regard.text.vectors import inlined, parse
 
 REMEMBERED = 200_000  # rows of the built-in corpus, some 40 MB
 VALID = 1000  # sentences of the built-in corpus to validate on, and rows of the user's that are held out at the most
 EVERY = 20  # one row of so many is held out
 FEW = 20  # rows: with fewer none is held out, and validation repeats what training has seen
+
+
+# The largest hash among the rows held out, how many these are, and how many rows there are in all; -1 and 0 where there
+# are too few to spare any
+HeldOut = tuple[int, int, int]
 
 
 class Material(Rows, Protocol):
@@ -41,39 +47,36 @@ class Files:
 
     corpus: Corpus
     part: Literal["", "train", "valid"] = ""
+    vectors: bool = False  # a source may be the name of a file beside the corpus, which holds them
 
     def rows(self, names: Sequence[str]) -> Iterator[Row]:
+        rows = self._rows(names)
+        if not self.vectors:
+            return rows
+        folder = Path(self.corpus.paths[0]).parent
+        return ((line, (inlined(row[0], folder), *row[1:])) for line, row in rows)
+
+    def _rows(self, names: Sequence[str]) -> Iterator[Row]:
         if not self.part:
             return self.corpus.rows(names)
-        held = self.held_out(names)
-        if held.repeats:
+        last, _, _ = self.held_out(names)
+        if last < 0:
             return islice(self.corpus.rows(names), VALID if self.part == "valid" else None)
         wanted = self.part == "valid"
-        return (row for row in self.corpus.rows(names) if (_key(row[1][0]) <= held.last) is wanted)
+        return (row for row in self.corpus.rows(names) if (_key(row[1][0]) <= last) is wanted)
 
     def encode(self, encoder: RowEncoder, folder: Path, progress: Progress | None = None) -> Shards:
-        rows = self.rows(encoder.names) if self.part else None
+        rows = self.rows(encoder.names) if self.part or self.vectors else None
         return prepare_corpus(self.corpus, encoder, folder, rows=rows, part=self.part, progress=progress)
 
     def held_out(self, names: Sequence[str]) -> HeldOut:
-        """Which rows are held out; found once as long as the files stay as they are."""
+        """Which rows are held out for validation; found once as long as the files stay as they are.
+
+        They are chosen by a hash of their first column: the same ones whenever the corpus is read, and none whose text
+        training sees too, whatever stands beside it.
+        """
         stamps = tuple(_stamp(path) for path in self.corpus.paths if format_of(path) != "hub")
         return _hold_out(self.corpus, tuple(names), stamps)
-
-
-@dataclass(frozen=True)
-class HeldOut:
-    """Rows for validation, chosen by a hash of their first column: the same ones whenever the corpus is read, and none
-    whose text training sees too, whatever stands beside it."""
-
-    last: int  # the largest hash among them; -1 where there are none
-    count: int
-    rows: int  # of the whole corpus
-
-    @property
-    def repeats(self) -> bool:
-        """Whether there are too few rows to spare any."""
-        return self.last < 0
 
 
 def _stamp(path: str) -> tuple[int, int]:
@@ -106,31 +109,32 @@ def _hold_out(corpus: Corpus, names: tuple[str, ...], _stamp: tuple[tuple[int, i
         if count and count + found > wanted:
             break
         last, count = key, count + found
-    return HeldOut(last, count, rows) if 2 * count <= rows else HeldOut(-1, 0, rows)
+    return (last, count, rows) if 2 * count <= rows else (-1, 0, rows)
 
 
 MEASURED = 20_000  # rows whose characters are counted; the others are taken to be like them
 
 
-def extent(material: Material, task: TaskName) -> Extent:
-    """How much text a material has."""
-    kind = task_of(task)
-    names = kind.columns
-    letters, characters, seen = set[str](), 0, 0
+def extent(material: Material, settings: Settings) -> Extent:
+    """How much text a material has, and how many vectors where the source is of these."""
+    kind, source = task_of(settings.task), settings.text.source
+    names, vectors = kind.columns, source.kind == "vectors"
+    letters, characters, count, seen = set[str](), 0, 0, 0
     for _, row in islice(material.rows(names), MEASURED):
-        texts = row[: kind.texts]
+        texts = row[vectors : kind.texts]
         letters.update(*texts)
         characters, seen = characters + sum(map(len, texts)), seen + 1
+        count += len(parse(row[0], source.patch, source.bands)[0]) if vectors else 0
     rows = seen if seen < MEASURED else _count(material, names)
-    return Extent(rows, characters * rows // max(1, seen), len(letters))
+    return Extent(rows, characters * rows // max(1, seen), len(letters), count * rows // max(1, seen))
 
 
 def _count(material: Material, names: Sequence[str]) -> int:
     if isinstance(material, Fable):
         return material.count
     if isinstance(material, Files) and material.part:
-        held = material.held_out(names)
-        return held.rows - held.count
+        _, count, rows = material.held_out(names)
+        return rows - count
     return sum(1 for _ in material.rows(names))
 
 
@@ -177,6 +181,8 @@ def _column(sentence: ParallelSentence, name: str) -> str:
     match name:
         case "target":
             return sentence.target
+        case "links":
+            return " ".join(f"{source}-{target}" for source, target in sentence.alignment)
         case "tags":
             return " ".join(sentence.tags)
         case "label":
@@ -194,7 +200,7 @@ def materials(settings: Settings) -> tuple[Material, Material]:
         return _fable(data, "train", data.pairs), _fable(data, "valid", VALID)
     train = _files(settings, "", "training")
     if not any((data.valid_corpus, data.valid_source, data.valid_target)):
-        return Files(train.corpus, "train"), Files(train.corpus, "valid")
+        return replace(train, part="train"), replace(train, part="valid")
     return train, _files(settings, "valid_", "validation")
 
 
@@ -231,4 +237,5 @@ def _files(settings: Settings, prefix: str, purpose: str) -> Files:
             f"data: the {purpose} corpus {problem}; give {wanted}, or data.{prefix}corpus alone",
             hint="" if corpus or len(names) == 1 else hint,
         )
-    return Files(Corpus((corpus,) if corpus else given, _columns(data) if corpus else ()))
+    vectors = settings.text.source.kind == "vectors"
+    return Files(Corpus((corpus,) if corpus else given, _columns(data) if corpus else ()), vectors=vectors)

@@ -23,19 +23,17 @@ from torch.nn.utils.rnn import pad_sequence
 from regard.decode.engines.captured import Captured
 from regard.decode.engines.ctranslate2 import to_ctranslate2, unfit
 from regard.decode.engines.engine import Engine, Searcher
-from regard.decode.grouping import of_like_length
 from regard.decode.options import SLACK, Options
 from regard.decode.rules import Beam
-from regard.decode.search import Hypothesis, search
+from regard.decode.search import Hypothesis, of_like_length, search
 from regard.decode.texts import CPU_BUDGET
 from regard.errors import ModelError, ResourceError, SettingsError, did_you_mean, optional
 from regard.files import new_file, new_folder
-from regard.models.encoder_decoder import EncoderDecoder
-from regard.nn.positions import Learned
-from regard.runs.card import CARD, card
-from regard.runs.folder import Run, best_checkpoint, manifest
-from regard.text.special import END, PAD
+from regard.nn.embeddings import Learned
+from regard.runs.folder import best_checkpoint, manifest
+from regard.tasks.translator import Translator
 from regard.text.tokenizers import Tokenizers
+from regard.text.vocabulary import END, PAD
 from regard.text.words import SpaceTokenizer, WordTokenizer
 
 ENGINES = ("native", "native-bfloat16", "auto", "ctranslate2", "ctranslate2-int8")
@@ -53,24 +51,13 @@ def silent(line: str) -> None:
     """Discard the line."""
 
 
-@dataclass(frozen=True)
-class LoadedModel:
-    """What an engine is made of."""
-
-    run: Run
-    models: tuple[EncoderDecoder, ...]
-    tokenizers: Tokenizers
-    device: torch.device
-    longest: int  # source pieces at once
-
-
 def check(name: str) -> None:
     """That there is such an engine."""
     if name not in ENGINES:
         raise SettingsError(f"engine = {name}: no such engine; {did_you_mean(name, ENGINES)}")
 
 
-def choose(name: str, material: LoadedModel, tell: Tell = silent) -> Searcher:
+def choose(name: str, material: Translator, tell: Tell = silent) -> Searcher:
     """Who searches, by the name of an engine. ``tell`` hears what `auto` chose, and what goes to our own loop.
 
     On a GPU, our own search of a Transformer is the one in captured steps, which finds the same.
@@ -79,7 +66,7 @@ def choose(name: str, material: LoadedModel, tell: Tell = silent) -> Searcher:
     return Searcher.of(material.models, _engine(name, material, tell))
 
 
-def _engine(name: str, material: LoadedModel, tell: Tell) -> Engine | None:
+def _engine(name: str, material: Translator, tell: Tell) -> Engine | None:
     """None is our own loop alone."""
     if name == "native":
         return _native(material)
@@ -96,14 +83,14 @@ def _engine(name: str, material: LoadedModel, tell: Tell) -> Engine | None:
     return _ctranslate2(material, "int8" if name.endswith("int8") else "float32", tell)
 
 
-def _native(material: LoadedModel) -> Captured | None:
+def _native(material: Translator) -> Captured | None:
     """Captured steps, where there is a GPU to capture them and a model that they fit."""
     model = material.models[0]
     alone = len(material.models) == 1 and material.device.type == "cuda" and not material.tokenizers.begin
     return Captured(model) if alone and Captured.fits(model) else None
 
 
-def _half(material: LoadedModel) -> Captured:
+def _half(material: Translator) -> Captured:
     """The same with weights and activations of 16 bits."""
     name, model = "engine = native-bfloat16", material.models[0]
     if material.device.type != "cuda":
@@ -115,7 +102,7 @@ def _half(material: LoadedModel) -> Captured:
     return Captured(model, torch.bfloat16, name="native-bfloat16")
 
 
-def _may_write_the_same(material: LoadedModel) -> bool:
+def _may_write_the_same(material: Translator) -> bool:
     """Whether CTranslate2 computes this on a CPU. With words, `<unk>` may have a share, which it hands to others."""
     alone = len(material.models) == 1 and material.device.type == "cpu"
     words = isinstance(material.tokenizers.target, WordTokenizer | SpaceTokenizer)
@@ -125,38 +112,49 @@ def _may_write_the_same(material: LoadedModel) -> bool:
 # Converted models
 
 
-def export(material: LoadedModel, folder: Path | None, quantization: str) -> Path:
+def export(material: Translator, folder: Path | None, quantization: str) -> Path:
     """A converted model with its tokenizers in a new folder; without one, where `choose` looks for it."""
+    from regard.runs.card import CARD, card
+
     if folder is None:
         return _cached(material, quantization)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ModelError(f"{folder}: is there already; choose another folder")
     with new_folder(folder) as beside:
         _convert(material, beside, quantization)
-        shutil.copytree(material.run.tokenizer, beside / "tokenizer")
-        (beside / CARD).write_text(card(material.run.folder, "ctranslate2"), encoding="utf-8")
+        shutil.copytree(material.loaded_from.tokenizer, beside / "tokenizer")
+        (beside / CARD).write_text(card(material.loaded_from.folder, "ctranslate2"), encoding="utf-8")
     return folder
 
 
-def _cached(material: LoadedModel, quantization: str) -> Path:
+def _cached(material: Translator, quantization: str) -> Path:
     """RUN/engines/ctranslate2-…, made again when the best checkpoint is another than it was made of."""
-    folder = material.run.engines / f"ctranslate2-{quantization}"
+    folder = material.loaded_from.engines / f"ctranslate2-{quantization}"
     if _receipt(folder) != _wanted(material):
         _make(material, folder, quantization)
     return folder
 
 
-def _make(material: LoadedModel, folder: Path, quantization: str) -> None:
+def _make(material: Translator, folder: Path, quantization: str) -> None:
     with new_folder(folder) as beside:
         _convert(material, beside, quantization)
 
 
-def _convert(material: LoadedModel, folder: Path, quantization: str) -> None:
+def _convert(material: Translator, folder: Path, quantization: str) -> None:
     sides = (material.tokenizers.source, material.tokenizers.target)
     source, target = ([side.token(number) for number in range(side.size)] for side in sides)
     places = _places(material)
     end = ends_plainly(material.tokenizers)
-    to_ctranslate2(material.models[0], source, target, folder, end=end, quantization=quantization, places=places)
+    to_ctranslate2(
+        material.models[0],
+        source,
+        target,
+        folder,
+        end=end,
+        quantization=quantization,
+        places=places,
+        aligner=None if material.run is None else material.run.settings.guided_head,
+    )
     (folder / _RECEIPT).write_text(json.dumps(_wanted(material), indent=2) + "\n", encoding="utf-8")
 
 
@@ -165,9 +163,9 @@ def ends_plainly(tokenizers: Tokenizers) -> bool:
     return tokenizers.framed(())[-1:] == [END]
 
 
-def _wanted(material: LoadedModel) -> dict[str, Any]:
+def _wanted(material: Translator) -> dict[str, Any]:
     """What a converted model was made of."""
-    best = best_checkpoint(material.run)
+    best = best_checkpoint(material.loaded_from)
     return {"format": FORMAT, "checkpoint": best.name, "places": _places(material), "files": manifest(best)}
 
 
@@ -182,7 +180,7 @@ def _json(path: Path) -> object:
         return None
 
 
-def _places(material: LoadedModel) -> int:
+def _places(material: Translator) -> int:
     """Positions that a converted model has: enough for the longest source and an output of twice its length."""
     positions = getattr(material.models[0].encoder, "positions", None)
     if isinstance(positions, Learned):
@@ -193,7 +191,7 @@ def _places(material: LoadedModel) -> int:
 # CTranslate2
 
 
-def _ctranslate2(material: LoadedModel, quantization: str, tell: Tell) -> CTranslate2:
+def _ctranslate2(material: Translator, quantization: str, tell: Tell) -> CTranslate2:
     package = optional("ctranslate2", "engine = ctranslate2")
     try:
         folder = _cached(material, quantization)
@@ -281,13 +279,12 @@ class CTranslate2:
 
     def _read(self, outputs: Any, limit: int, rule: Beam) -> list[Hypothesis] | None:
         """The outputs, unless the search may have come to its limit: with a beam, when one has just the limit."""
-        rows = [[self.tokenizers.target.id(token) for token in tokens] for tokens in outputs.hypotheses]
-        longest = limit if rule.width == 1 else limit - 1
-        if any(len(row) > longest or row[-1:] != [END] for row in rows):
+        id_of, longest = self.tokenizers.target.id, limit if rule.width == 1 else limit - 1
+        if any(len(tokens) > longest or not tokens or id_of(tokens[-1]) != END for tokens in outputs.hypotheses):
             return None
         return [
-            Hypothesis(row[:-1], score * len(row) ** rule.length_penalty, score)
-            for row, score in zip(rows[: rule.best], outputs.scores, strict=False)
+            Hypothesis([id_of(token) for token in tokens[:-1]], score * len(tokens) ** rule.length_penalty, score)
+            for tokens, score in zip(outputs.hypotheses[: rule.best], outputs.scores, strict=False)
         ]
 
 
@@ -301,7 +298,7 @@ class Auto:
     and with a beam of 5, and only if all are the same CTranslate2 searches from then on. The run remembers that.
     """
 
-    def __init__(self, material: LoadedModel, tell: Tell) -> None:
+    def __init__(self, material: Translator, tell: Tell) -> None:
         self.material, self.tell = material, tell
         self.engine: CTranslate2 | None = None
         self.decided = False
@@ -350,7 +347,7 @@ class Auto:
 
     def _same(self, engine: CTranslate2) -> int:
         """How many of the sample have the same outputs: as the run remembers it, else measured."""
-        folder = self.material.run.engines / "ctranslate2-float32"
+        folder = self.material.loaded_from.engines / "ctranslate2-float32"
         kept, about = _receipt(folder) == _wanted(self.material), {"ctranslate2": version("ctranslate2")}
         saved = _json(folder / _VERDICT) if kept else None
         if isinstance(saved, dict) and about.items() <= saved.items():

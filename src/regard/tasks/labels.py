@@ -13,26 +13,23 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from regard.data.batches import NO_LABEL
-from regard.data.encoding import LabelEncoder, RowEncoder, TagEncoder
-from regard.data.examples import Examples
+from regard.data.encoding import Examples, LabelEncoder, RowEncoder, TagEncoder
 from regard.decode.cancel import check_cancelled
-from regard.decode.grouping import of_like_length
+from regard.decode.search import of_like_length
 from regard.errors import ModelError
 from regard.models import build
-from regard.models.labeller import Labeller
+from regard.models.generator import Labeller
 from regard.nn.fast.output_loss import widened
 from regard.runs import checkpoint
 from regard.runs.folder import Run
-from regard.settings import Settings
-from regard.tasks.losses import drop_words
-from regard.tasks.predictor import Opening, Rows
-from regard.tasks.task import Pairs, Task, Tensors, chosen_checkpoint, column, fitting
-from regard.text.known import KnownWords
-from regard.text.special import PAD
-from regard.text.spelling import own_piece, spell, word_ids, word_letters
-from regard.text.tokenizer import Tokenizer
+from regard.settings import Settings, TrainSettings
+from regard.tasks.predictor import Rows
+from regard.tasks.task import Pairs, Task, Tensors, chosen_checkpoint, column, drop_words, fitting
+from regard.text.reading import KnownWords
 from regard.text.tokenizers import Tokenizers, seen_words
-from regard.text.vocabulary import Vocabulary
+from regard.text.vectors import Vectors
+from regard.text.vocabulary import PAD, Tokenizer, Vocabulary
+from regard.text.words import own_piece, spell, word_ids, word_letters
 
 if TYPE_CHECKING:
     from regard.tasks.classify import Classifier
@@ -62,17 +59,19 @@ class Reader:
         return rows, first
 
     def text(self, text: str) -> list[list[int]]:
-        """One entry a piece."""
+        """One entry a piece, or a vector."""
+        if isinstance(self.tokenizer, Vectors):
+            return [list(vector) for vector in self.tokenizer.encode(text)]
         pieces = self.tokenizer.pieces(text) if self.letters else []
         letters = [letter for piece in pieces for letter in spell(piece, self.letters)]
         return _with_letters(self.tokenizer.encode(text), letters, self.letters)
 
     def batch(self, rows: Sequence[list[list[int]]]) -> Tensor:
-        """Padded on the right: (B, S), or (B, S, 1 + L) with letters."""
+        """Padded on the right: (B, S), or (B, S, 1 + L) with letters or the numbers of vectors."""
         width = max(map(len, rows))
-        nothing = [PAD] * (1 + self.letters)
+        nothing = [PAD] * len(rows[0][0])
         padded = torch.tensor([row + [nothing] * (width - len(row)) for row in rows], device=self.device)
-        return padded if self.letters else padded.squeeze(-1)
+        return padded if len(nothing) > 1 else padded.squeeze(-1)
 
 
 def _with_letters(ids: list[int], letters: list[int], places: int) -> list[list[int]]:
@@ -94,11 +93,10 @@ class LabelTask(Task):
         train: Examples,
         valid: Examples,
         *,
+        learn: TrainSettings,
         samples: Pairs = (),
-        smoothing: float = 0.0,
-        word_dropout: float = 0.0,
     ) -> None:
-        super().__init__(model, train, valid, samples=samples, smoothing=smoothing, word_dropout=word_dropout)
+        super().__init__(model, train, valid, learn, samples)
         self.reader, self.labels = reader, labels
 
     @staticmethod
@@ -124,26 +122,20 @@ class LabelTask(Task):
     def build(cls, run: Run, tokenizers: Tokenizers) -> Labeller:
         settings, source = run.settings, tokenizers.source
         sizes = source.size, len(vocabulary(run.labels))
-        return build.labeller(settings.model, *sizes, cls.pool(settings), seen=seen_words(source))
+        vectors = isinstance(source, Vectors)
+        return build.labeller(settings.model, *sizes, cls.pool(settings), seen=seen_words(source), vectors=vectors)
 
     @classmethod
     def open(cls, run: Run, tokenizers: Tokenizers, train: Examples, valid: Examples, held_out: Pairs) -> Self:
-        model, source, learn = cls.build(run, tokenizers), tokenizers.source, run.settings.train
-        return cls(
-            model,
-            Reader(source, run.settings.model.letters, torch.device("cpu")),
-            vocabulary(run.labels),
-            train,
-            valid,
-            samples=fitting(held_out, model, lambda text: sum(map(len, map(source.encode, text.split())))),
-            smoothing=learn.smoothing,
-            word_dropout=learn.word_dropout,
-        )
+        model, source, settings = cls.build(run, tokenizers), tokenizers.source, run.settings
+        reader = Reader(source, settings.model.letters, torch.device("cpu"))
+        samples = fitting(held_out, model, lambda text: sum(map(len, map(source.encode, _units(source, text)))))
+        return cls(model, reader, vocabulary(run.labels), train, valid, learn=settings.train, samples=samples)
 
     @classmethod
-    def load(cls, run: Run, device: torch.device, opening: Opening) -> Tagger | Classifier:
+    def load(cls, run: Run, device: torch.device, checkpoint_name: str | None = None) -> Tagger | Classifier:
         tokenizers, labels = Tokenizers.load(run.tokenizer), vocabulary(run.labels)
-        path = chosen_checkpoint(run, opening)
+        path = chosen_checkpoint(run, checkpoint_name)
         model = checkpoint.trained(lambda: cls.build(run, tokenizers), run, path, device)
         reader = Reader(tokenizers.source, run.settings.model.letters, device, tokenizers.known)
         return cls.predictor(model, reader, labels, run)
@@ -174,6 +166,11 @@ class LabelTask(Task):
             right += int((guesses == tensors.labels)[real].sum())
             count += int(real.sum())
         return 100 * right / max(1, count), "accuracy", ()
+
+
+def _units(source: Tokenizer, text: str) -> list[str]:
+    """What is read one by one: words, or all vectors at once."""
+    return [text] if isinstance(source, Vectors) else text.split()
 
 
 def vocabulary(path: Path) -> Vocabulary:

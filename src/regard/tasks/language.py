@@ -11,29 +11,30 @@ from typing import Any, ClassVar, Literal, Self
 import torch
 from torch import Tensor
 
-from regard.data.encoding import RowEncoder, TextEncoder
-from regard.data.examples import Examples
+from regard.data.encoding import Examples, RowEncoder, TextEncoder
 from regard.data.tables import Row
+from regard.decode.options import rule_of
 from regard.decode.rules import Rule
 from regard.decode.search import SearchListener, search
 from regard.metrics.language import LanguageResult, language_result
 from regard.models import build
-from regard.models.language_model import LanguageModel
+from regard.models.generator import LanguageModel
 from regard.nn import masks
-from regard.nn.positions import longest_sequence
+from regard.nn.embeddings import longest_sequence
 from regard.runs import checkpoint
 from regard.runs.folder import Run
+from regard.settings import TrainSettings
+from regard.settings.call import DecodeSettings
 from regard.tasks.labels import groups
-from regard.tasks.losses import drop_words
-from regard.tasks.predictor import GREEDY, WRITING, Opening, Rows, Writing
-from regard.tasks.task import Pairs, Scores, Task, Tensors, chosen_checkpoint, fitting
-from regard.text.known import KnownWords
+from regard.tasks.predictor import GREEDY, Rows
+from regard.tasks.task import Pairs, Scores, Task, Tensors, chosen_checkpoint, drop_words, fitting
+from regard.text.reading import KnownWords
 from regard.text.sentences import one_line
-from regard.text.special import END, PAD, START
-from regard.text.tokenizer import Tokenizer
 from regard.text.tokenizers import Tokenizers
+from regard.text.vocabulary import END, PAD, START, Tokenizer
 
 OPENING = 4  # words of a sample that a language model goes on from
+ONE = rule_of(GREEDY)
 TOGETHER = 64  # prompts that are continued at once
 BUDGET = 16384  # tokens times hypotheses of these: what search remembers of them must fit into memory
 
@@ -75,6 +76,7 @@ class Writer:
     tokenizer: Tokenizer
     device: torch.device
     known: KnownWords | None = None  # what the run has seen
+    run: Run | None = None
     task: ClassVar[Literal["language"]] = "language"
 
     def write(
@@ -82,7 +84,7 @@ class Writer:
         prompts: Sequence[str],
         *,
         length: int = 40,
-        rule: Rule = GREEDY,
+        rule: Rule = ONE,
         first: int = 0,
         listener: SearchListener | None = None,
     ) -> list[Continuation]:
@@ -141,11 +143,11 @@ class Writer:
                 results[row] = total
         return results
 
-    def predict(self, texts: Sequence[str], writing: Writing = WRITING) -> Sequence[Continuation]:
+    def predict(self, texts: Sequence[str], how: DecodeSettings = GREEDY, *, first: int = 0) -> Sequence[Continuation]:
         """Each text gone on with; one without words has nothing to go on from."""
         filled = [number for number, text in enumerate(texts) if text.strip()]
-        how = writing.length, writing.rule, writing.first
-        written = self.write([texts[number] for number in filled], length=how[0], rule=how[1], first=how[2])
+        prompts = [texts[number] for number in filled]
+        written = self.write(prompts, length=how.length, rule=rule_of(how), first=first)
         answers = [NOTHING] * len(texts)
         for number, continuation in zip(filled, written, strict=True):
             answers[number] = continuation
@@ -174,11 +176,10 @@ class LanguageTask(Task):
         train: Examples,
         valid: Examples,
         *,
+        learn: TrainSettings,
         samples: Pairs = (),
-        smoothing: float = 0.0,
-        word_dropout: float = 0.0,
     ) -> None:
-        super().__init__(model, train, valid, samples=samples, smoothing=smoothing, word_dropout=word_dropout)
+        super().__init__(model, train, valid, learn, samples)
         self.tokenizer = tokenizer
 
     @classmethod
@@ -191,23 +192,16 @@ class LanguageTask(Task):
 
     @classmethod
     def open(cls, run: Run, tokenizers: Tokenizers, train: Examples, valid: Examples, held_out: Pairs) -> Self:
-        model, tokenizer, learn = cls.build(run, tokenizers), tokenizers.target, run.settings.train
+        model, tokenizer = cls.build(run, tokenizers), tokenizers.target
         opening = [(" ".join(text.split()[:OPENING]), text) for text, _ in held_out]
-        return cls(
-            model,
-            tokenizer,
-            train,
-            valid,
-            samples=fitting(opening, model, lambda text: len(tokenizer.encode(text))),
-            smoothing=learn.smoothing,
-            word_dropout=learn.word_dropout,
-        )
+        samples = fitting(opening, model, lambda text: len(tokenizer.encode(text)))
+        return cls(model, tokenizer, train, valid, learn=run.settings.train, samples=samples)
 
     @classmethod
-    def load(cls, run: Run, device: torch.device, opening: Opening) -> Writer:
-        tokenizers, path = Tokenizers.load(run.tokenizer), chosen_checkpoint(run, opening)
+    def load(cls, run: Run, device: torch.device, checkpoint_name: str | None = None) -> Writer:
+        tokenizers, path = Tokenizers.load(run.tokenizer), chosen_checkpoint(run, checkpoint_name)
         model = checkpoint.trained(lambda: cls.build(run, tokenizers), run, path, device)
-        return Writer(model, tokenizers.target, device, tokenizers.known)
+        return Writer(model, tokenizers.target, device, tokenizers.known, run)
 
     def write(self, texts: Sequence[str], device: torch.device) -> list[str]:
         """The texts, and what the model writes after them now."""

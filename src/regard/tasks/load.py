@@ -9,26 +9,60 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias, assert_never
 
 import torch
 
 from regard.errors import ModelError
-from regard.models import build
-from regard.models.encoder_decoder import EncoderDecoder
-from regard.nn.positions import longest_sequence
+from regard.models.generator import EncoderDecoder
+from regard.nn.embeddings import longest_sequence
 from regard.runs import checkpoint
 from regard.runs.folder import Run, best_checkpoint, named_checkpoint
-from regard.tasks.engines import LoadedModel, choose, silent
-from regard.tasks.translator import Translator
+from regard.settings import TaskName
+from regard.tasks.engines import choose, silent
+from regard.tasks.translator import Translator, build_model
 from regard.text.tokenizers import Tokenizers
 
 if TYPE_CHECKING:  # one sentence to translate must not wait for what training and the other tasks need
     from regard.data.tables import Row
-    from regard.tasks.kinds import Trained
+    from regard.tasks.classify import Classifier
+    from regard.tasks.language import Writer
     from regard.tasks.predictor import Predictor, Result, Rows
+    from regard.tasks.tag import Tagger
+    from regard.tasks.task import Task
+
+
+# The tasks by their names in the settings. Each is imported when it is asked for.
+
+Predicting: TypeAlias = "Tagger | Classifier | Writer"  # each a `regard.tasks.predictor.Predictor`
+Trained: TypeAlias = "Tagger | Classifier | Writer | Translator"  # told apart by ``task``
+
+
+def task_of(name: TaskName) -> type[Task]:
+    """What a task is: its columns, and how it is encoded, built, trained and used."""
+    match name:
+        case "translate":
+            from regard.tasks.translate import TranslateTask
+
+            return TranslateTask
+        case "language":
+            from regard.tasks.language import LanguageTask
+
+            return LanguageTask
+        case "tag":
+            from regard.tasks.tag import TagTask
+
+            return TagTask
+        case "classify":
+            from regard.tasks.classify import ClassifyTask
+
+            return ClassifyTask
+        case _:
+            assert_never(name)
+
 
 CHUNK = 512  # rows that are in memory at once
 
@@ -47,15 +81,14 @@ def load(
     translate, and then CTranslate2 where it writes the same. ``tell`` hears what came of that.
     ``checkpoint_name`` is another checkpoint of the first run, as ``step-2000``; it is searched natively.
     """
-    material = open_material(folder, *others, device=device, checkpoint_name=checkpoint_name)
-    searcher = choose(engine if checkpoint_name is None else "native", material, tell)
-    return Translator(material.models, material.tokenizers, material.device, material.run, material.longest, searcher)
+    found = open_translator(folder, *others, device=device, checkpoint_name=checkpoint_name)
+    return replace(found, searcher=choose(engine if checkpoint_name is None else "native", found, tell))
 
 
-def open_material(
+def open_translator(
     folder: str | Path, *others: str | Path, device: str = "cpu", checkpoint_name: str | None = None
-) -> LoadedModel:
-    """What there is of a run, or of several: models, tokenizers, and the longest source that goes through at once."""
+) -> Translator:
+    """What there is of a run, or of several, before anybody is chosen to search with it."""
     run = open_translating(folder)
     chosen = torch.device(device)
     tokenizers = Tokenizers.load(run.tokenizer)
@@ -68,7 +101,7 @@ def open_material(
             )
         models.append(_model(other, theirs, chosen))
     longest = min(run.settings.data.longest, *(longest_sequence(model) or sys.maxsize for model in models))
-    return LoadedModel(run, tuple(models), tokenizers, chosen, longest - 1)
+    return Translator(tuple(models), tokenizers, chosen, run, longest - 1)
 
 
 def open_translating(folder: str | Path) -> Run:
@@ -83,8 +116,7 @@ def open_translating(folder: str | Path) -> Run:
 
 def _model(run: Run, tokenizers: Tokenizers, device: torch.device, name: str | None = None) -> EncoderDecoder:
     path = best_checkpoint(run) if name is None else named_checkpoint(run, name)
-    sizes = tokenizers.source.size, tokenizers.target.size
-    return checkpoint.trained(lambda: build.encoder_decoder(run.settings.model, *sizes), run, path, device)
+    return checkpoint.trained(lambda: build_model(run, tokenizers), run, path, device)
 
 
 def _fingerprint(tokenizers: Tokenizers) -> tuple[str, str]:
@@ -103,11 +135,11 @@ def load_predictor(
 
     ``engine`` and ``tell`` are for runs that translate, as in `load`.
     """
-    from regard.tasks.kinds import task_of
-    from regard.tasks.predictor import Opening
 
     run = Run.open(Path(folder))
-    return task_of(run.settings.task).load(run, torch.device(device), Opening(checkpoint_name, engine, tell))
+    if run.settings.task == "translate":
+        return load(folder, device=device, engine=engine, tell=tell, checkpoint_name=checkpoint_name)
+    return task_of(run.settings.task).load(run, torch.device(device), checkpoint_name)
 
 
 def labels_of(folder: str | Path, device: str = "cpu") -> Predictor:
@@ -120,7 +152,6 @@ def labels_of(folder: str | Path, device: str = "cpu") -> Predictor:
 
 def evaluate(folder: str | Path, corpus: Rows, device: str = "cpu") -> Result:
     """How good a run is on a corpus with the right answers in it. Reads as a stream."""
-    from regard.tasks.kinds import task_of
 
     predictor = labels_of(folder, device)
     return predictor.evaluate(_chunks(corpus.rows(task_of(predictor.task).columns)), _name(corpus))

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 from torch import nn
 
 from regard.data.tables import Row
 from regard.decode.options import rule_of
-from regard.decode.rules import Beam, Rule
 from regard.errors import SettingsError
 from regard.metrics.labels import Confusion
 from regard.settings import TaskName
 from regard.settings.call import CONTINUED, DecodeSettings
-from regard.text.known import KnownWords
+from regard.text.reading import KnownWords
 
-GREEDY = Beam(width=1)
+GREEDY = DecodeSettings(beam=1)
 
 
 class Rows(Protocol):
@@ -53,34 +51,12 @@ class Result(Protocol):
         """Of all labels and, where these are counted apart, of those of unknown words."""
 
 
-@dataclass(frozen=True)
-class Writing:
-    """How a text is gone on with; only what writes asks for it."""
-
-    length: int = 40  # pieces to add at the most
-    rule: Rule = GREEDY
-    first: int = 0  # the number of the first text, which decides its chance where the rule draws
-
-    def __post_init__(self) -> None:
-        if self.length < 1:
-            raise SettingsError(f"length = {self.length}: a continuation has at least one piece; 40 is usual")
-
-    @classmethod
-    def of(cls, asked: DecodeSettings) -> Writing:
-        """What a command line or a request asks for."""
-        return cls(asked.length, rule_of(asked.only(CONTINUED, "a text that is gone on with")))
-
-
-WRITING = Writing()
-
-
-@dataclass(frozen=True)
-class Opening:
-    """How a run is opened. Only translators have a choice of engines."""
-
-    checkpoint: str | None = None  # such as step-2000; the best, if none is named
-    engine: str = "auto"
-    tell: Callable[[str], object] = lambda _: None
+def continuing(asked: DecodeSettings) -> DecodeSettings:
+    """How a text is gone on with, as a command line or a request asks for it; complains of what means nothing there."""
+    rule_of(asked.only(CONTINUED, "a text that is gone on with"))
+    if asked.length < 1:
+        raise SettingsError(f"length = {asked.length}: a continuation has at least one piece; 40 is usual")
+    return asked
 
 
 class Predictor(Protocol):
@@ -96,8 +72,11 @@ class Predictor(Protocol):
     def known(self) -> KnownWords | None:
         """The words it has seen."""
 
-    def predict(self, texts: Sequence[str], writing: Writing = ...) -> Sequence[Predicted]:
-        """What it says of each text. Of an empty one it says nothing, which is an answer too."""
+    def predict(self, texts: Sequence[str], how: DecodeSettings = ..., *, first: int = 0) -> Sequence[Predicted]:
+        """What it says of each text. Of an empty one it says nothing, which is an answer too.
+
+        Only what writes asks ``how``, and ``first``, the number of the first text, which decides its chance in a draw.
+        """
 
     def read(self, texts: Sequence[str]) -> list[str]:
         """What one pass over each text finds, in a word: what a comparison times."""

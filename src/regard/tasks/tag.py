@@ -12,13 +12,14 @@ from regard.data.encoding import RowEncoder, TagEncoder
 from regard.data.tables import Row
 from regard.errors import DataError
 from regard.metrics.labels import TagResult, Tally
-from regard.models.labeller import Labeller
+from regard.models.generator import Labeller
 from regard.runs.folder import Run
 from regard.settings import Settings
+from regard.settings.call import DecodeSettings
 from regard.tasks.labels import LabelTask, Reader, groups, vocabulary
-from regard.tasks.predictor import WRITING, Rows, Writing
+from regard.tasks.predictor import GREEDY, Rows
 from regard.tasks.task import column
-from regard.text.known import KnownWords
+from regard.text.reading import KnownWords
 from regard.text.tokenizers import Tokenizers
 from regard.text.vocabulary import Vocabulary
 
@@ -76,7 +77,13 @@ class Tagger:
                 results[row] = TaggedText(words[row], tags, tuple(best[place, first].tolist()))
         return results
 
-    def predict(self, texts: Sequence[str], writing: Writing = WRITING) -> Sequence[TaggedText]:  # noqa: ARG002
+    def predict(
+        self,
+        texts: Sequence[str],
+        how: DecodeSettings = GREEDY,  # noqa: ARG002
+        *,
+        first: int = 0,  # noqa: ARG002
+    ) -> Sequence[TaggedText]:
         return self.tag(texts)
 
     def read(self, texts: Sequence[str]) -> list[str]:

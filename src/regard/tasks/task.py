@@ -1,6 +1,6 @@
 """A task: what its rows are, how they become numbers, how its model is built, learns, is scored and is used.
 
-Each task is one file beside this one, and `regard.tasks.kinds` knows them by name. The trainer sees of it examples, a
+Each task is one file beside this one, and `regard.tasks.load` knows them by name. The trainer sees of it examples, a
 loss and a validation, and nothing of what it is about.
 """
 
@@ -19,23 +19,141 @@ from torch import Tensor, nn
 from torch.fx.experimental import _config as shapes
 
 from regard.data.batches import Batch, Batches, Stretch
-from regard.data.encoding import RowEncoder
-from regard.data.examples import Examples
+from regard.data.encoding import Examples, RowEncoder
 from regard.decode.texts import Part
-from regard.models.encoder_decoder import EncoderDecoder
-from regard.models.generator import Generator
-from regard.nn.fast.output_loss import linear_cross_entropy
-from regard.nn.positions import longest_sequence
+from regard.models.generator import EncoderDecoder, Generator
+from regard.nn.attention import Attention, InnerScore
+from regard.nn.embeddings import longest_sequence
+from regard.nn.fast import random as chance
+from regard.nn.fast.output_loss import cross_entropy, linear_cross_entropy, widened
+from regard.nn.observe import UNOBSERVED, Unobserved
 from regard.nn.transformer import DecoderLayer, EncoderLayer
 from regard.runs.folder import Run, best_checkpoint, named_checkpoint
-from regard.runs.samples import Watched, Weights
-from regard.tasks.losses import CrossEntropy
-from regard.tasks.predictor import Opening, Rows
-from regard.text.special import PAD
+from regard.runs.log import Watched, Weights
+from regard.settings import ReinforceSettings, TrainSettings
+from regard.tasks.predictor import Rows
 from regard.text.tokenizers import Tokenizers
+from regard.text.vocabulary import PAD, UNK
 
 if TYPE_CHECKING:
-    from regard.tasks.kinds import Trained
+    from regard.tasks.load import Trained
+
+
+# Losses over predictions, summed; and what training does to its inputs.
+
+
+class CrossEntropy(nn.Module):
+    """`cross_entropy` as a module, so that it can be compiled by itself: then wide logits are never written down."""
+
+    def forward(self, logits: Tensor, targets: Tensor, smoothing: float) -> Tensor:
+        return cross_entropy(logits.flatten(0, 1), targets.flatten(), smoothing)
+
+
+def drop_words(ids: Tensor, rate: float) -> Tensor:
+    """Replace a share of the ordinary tokens by ``<unk>``, so that the model learns to do without any one.
+
+    Where letters follow the ids, (B, S, 1 + L), they stay: an unknown word is read by its letters.
+    """
+    if rate == 0.0:
+        return ids
+    if ids.dim() == 3:
+        return torch.cat((drop_words(ids[..., :1].squeeze(-1), rate).unsqueeze(-1), ids[..., 1:]), -1)
+    chosen = (chance.uniform(ids.shape, ids.device) < rate) & (ids > UNK)
+    return ids.masked_fill(chosen, UNK)
+
+
+class Choices:
+    """An observer that records what a recurrent decoder's hard attention chose, and from which state."""
+
+    active = True
+
+    def __init__(self) -> None:
+        self._seen: dict[str, list[Tensor]] = {"log_probability": [], "probabilities": [], "queries": []}
+
+    def at(self, place: str | int) -> Choices | Unobserved:
+        return self if place in ("decoder", "cross") else UNOBSERVED
+
+    def see(self, name: str, value: Tensor) -> Tensor:
+        if name in self._seen:
+            self._seen[name].append(value)
+        return value
+
+    def __getitem__(self, name: str) -> Tensor:
+        return torch.cat(self._seen[name], 2)  # (B, H, T, …)
+
+
+class Head:
+    """An observer of one cross-attention, which takes the fused path all the same where it can: then queries and keys
+    are enough to find the weights of one head."""
+
+    def __init__(
+        self, places: tuple[str | int, ...], *, active: bool, seen: dict[str, list[Tensor]] | None = None
+    ) -> None:
+        self._places, self._active = places, active
+        self._seen: dict[str, list[Tensor]] = {} if seen is None else seen
+
+    @property
+    def active(self) -> bool:
+        return self._active and not self._places
+
+    def at(self, place: str | int) -> Head | Unobserved:
+        if self._places[:1] != (place,):
+            return UNOBSERVED
+        return Head(self._places[1:], active=self._active, seen=self._seen)
+
+    def see(self, name: str, value: Tensor) -> Tensor:
+        if not self._places and name in ("queries", "keys", "weights"):
+            self._seen.setdefault(name, []).append(value)
+        return value
+
+    def log_weights(self, attention: Attention, head: int, mask: Tensor) -> Tensor:
+        """The logarithms of the weights of one head, (B, T, S), in float32 at least; ``mask`` (B, S) of the source."""
+        if not attention.plain:
+            return widened(torch.cat(self._seen["weights"], 2)[:, head]).clamp_min(1e-9).log()
+        assert isinstance(attention.score, InnerScore)
+        queries, keys = (widened(torch.cat(self._seen[name], 2)[:, head]) for name in ("queries", "keys"))  # (B, T, K)
+        with torch.autocast(queries.device.type, enabled=False):
+            scores = queries @ keys.mT * attention.score.scale
+        return scores.masked_fill(~mask[:, None], torch.finfo(scores.dtype).min).log_softmax(-1)
+
+
+def guided_alignment(log_weights: Tensor, links: Tensor) -> Tensor:
+    """Cross-entropy between the links of each target piece, which share it evenly, and the weights of a head (Garg et
+    al., 2019), summed over the pieces that have links. Both are (B, T, S)."""
+    counts = links.sum(-1).clamp_min(1)
+    return -(torch.where(links, log_weights, 0.0).sum(-1) / counts).sum()
+
+
+def reinforce(
+    choices: Choices, reward: Tensor, mask: Tensor, baseline: nn.Linear, settings: ReinforceSettings
+) -> Tensor:
+    """The loss whose gradient is REINFORCE's, for the choices of hard attention (Williams, 1992; Xu et al., 2015).
+
+    ``−(R_t − b_t) · log α_t``, with ``R_t`` the discounted log-probabilities of the words from t on and ``b_t`` a
+    learned guess of it from the state before the choice. Plus the guess's own squared error, and a reward
+    for entropy.
+    """
+    chosen = choices["log_probability"].sum((1, 3))  # (B, T)
+    states = choices["queries"].transpose(1, 2).flatten(2).detach()  # (B, T, D)
+    returns = _discounted(reward.detach() * mask, settings.discount)
+    guess = baseline(states).squeeze(-1)
+    probabilities = choices["probabilities"]  # (B, H, T, S)
+    entropy = -(probabilities * probabilities.clamp_min(1e-9).log()).sum((1, 3))  # (B, T)
+    advantage = (returns - guess).detach()
+    each = -advantage * chosen - settings.entropy * entropy + (returns - guess).square()
+    return settings.weight * (each * mask).sum()
+
+
+def _discounted(reward: Tensor, discount: float) -> Tensor:
+    """``R_t = r_t + discount · R_{t+1}``"""
+    if discount == 0.0:
+        return reward
+    returns, total = [], torch.zeros_like(reward[:, 0])
+    for time in range(reward.shape[1] - 1, -1, -1):
+        total = reward[:, time] + discount * total
+        returns.append(total)
+    return torch.stack(returns[::-1], 1)
+
 
 Pairs = Sequence[tuple[str, str]]  # texts with their right answers
 Attended = tuple[tuple[str, ...], tuple[str, ...], tuple[Weights, ...]]  # source and target pieces, each layer's mean
@@ -58,18 +176,19 @@ class Tensors:
     target_in: Tensor  # (B, T), begins with <start>
     target_out: Tensor  # (B, T), ends with <end>
     labels: Tensor  # (B, S) or (B, 1)
+    links: Tensor  # (B, T, S), or (B, 0, 0)
 
     @staticmethod
     def of(batch: Batch, device: torch.device) -> Tensors:
         """A batch of numbers, sent to the device without waiting for it."""
-        columns = (batch.source, batch.target_in, batch.target_out, batch.labels)
+        columns = (batch.source, batch.target_in, batch.target_out, batch.labels, batch.links)
         ready = [torch.from_numpy(column) for column in columns]
         if device.type == "cuda":
             ready = [column.pin_memory() for column in ready]
         return Tensors(*(column.to(device, non_blocking=True) for column in ready))
 
-    def columns(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        return self.source, self.target_in, self.target_out, self.labels
+    def columns(self) -> tuple[Tensor, ...]:
+        return self.source, self.target_in, self.target_out, self.labels, self.links
 
     def parts(self, count: int) -> list[Tensors]:
         """So many batches of nearly equally many rows."""
@@ -108,14 +227,12 @@ class Task(nn.Module, ABC):
         model: nn.Module,
         train: Examples,
         valid: Examples,
-        *,
+        learn: TrainSettings,
         samples: Pairs = (),
-        smoothing: float = 0.0,
-        word_dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        self._smoothing = smoothing
-        self._word_dropout = word_dropout
+        self._smoothing = learn.smoothing
+        self._word_dropout = learn.word_dropout
         self.model = model
         self.cross_entropy = CrossEntropy()
         self.compiled = False
@@ -142,8 +259,8 @@ class Task(nn.Module, ABC):
 
     @classmethod
     @abstractmethod
-    def load(cls, run: Run, device: torch.device, opening: Opening) -> Trained:
-        """A trained run, in use."""
+    def load(cls, run: Run, device: torch.device, checkpoint_name: str | None = None) -> Trained:
+        """A trained run, in use: its best checkpoint, or another such as ``step-2000``."""
 
     @staticmethod
     def fault(row: Sequence[str]) -> str:  # noqa: ARG004
@@ -230,9 +347,9 @@ class Task(nn.Module, ABC):
         return min(wanted, longest_sequence(self.model) or wanted)
 
 
-def chosen_checkpoint(run: Run, opening: Opening) -> Path:
+def chosen_checkpoint(run: Run, name: str | None) -> Path:
     """The one that is named, else the best."""
-    return best_checkpoint(run) if opening.checkpoint is None else named_checkpoint(run, opening.checkpoint)
+    return best_checkpoint(run) if name is None else named_checkpoint(run, name)
 
 
 def column(rows: Rows, names: Sequence[str], place: int) -> Iterator[str]:

@@ -22,19 +22,21 @@ from regard.decode.options import Options
 from regard.decode.rules import Beam
 from regard.decode.texts import Output, Part, TextSearch
 from regard.errors import DataError
-from regard.models.encoder_decoder import EncoderDecoder
+from regard.models import build
+from regard.models.generator import EncoderDecoder
 from regard.nn.attention import Attention
 from regard.runs.folder import Run
 from regard.settings.languages import languages_of, name_of
 from regard.text.reading import Passage, Unknown
-from regard.text.special import END, UNK
 from regard.text.tokenizers import Tokenizers
+from regard.text.vectors import Vectors
+from regard.text.vocabulary import END, UNK
 
 if TYPE_CHECKING:  # imported when first used: translating one sentence must not wait for it
     from regard.explain.alignment import Aligner, Attended
-    from regard.explain.explanation import Explanation
-    from regard.explain.side import Side
-    from regard.explain.trace import Trace
+    from regard.explain.doubt import Calibration, Doubt
+    from regard.explain.look import Looked
+    from regard.explain.trace import Side, Trace
 
 CHUNK = 1024  # texts translated together: enough to sort them by length, few enough to hold
 GPU_CHUNK = 8192  # where 512 are searched at once
@@ -107,6 +109,11 @@ class Translation:
         return self.translator.links([self.outputs[rank]])[0]
 
     @cached_property
+    def doubt(self) -> Doubt:
+        """How far the best output is to be doubted, and why."""
+        return self.translator.doubts_and_links([self.outputs[0]])[0][0]
+
+    @cached_property
     def attention(self) -> Trace:
         """Everything that was recorded while the model wrote the best output: ``attention.cross`` is (L, H, T, S)."""
         return self.trace()
@@ -115,7 +122,7 @@ class Translation:
         """The same for any of the outputs and, of a text with several, any sentence, counted from 1."""
         return self.translator.trace(self._part(rank, sentence))
 
-    def explanation(self, rank: int = 0, sentence: int | None = None) -> Explanation:
+    def explanation(self, rank: int = 0, sentence: int | None = None) -> Looked:
         """The trace with all that is shown of it: pictures, links, importance."""
         part = self._part(rank, sentence)
         return self.translator.explained(self.translator.trace(part), part.text)
@@ -164,6 +171,12 @@ class Translator:
     def model(self) -> EncoderDecoder:
         """The one to look into; of several, the first."""
         return self.models[0]
+
+    @property
+    def loaded_from(self) -> Run:
+        """Its run, where it was loaded from one."""
+        assert self.run is not None
+        return self.run
 
     @cached_property
     def search(self) -> TextSearch:
@@ -226,16 +239,33 @@ class Translator:
     @cached_property
     def aligner(self) -> Aligner:
         """The best reader of links for this run; without a run, the mean of all heads."""
-        from regard.explain.aligner import aligner_of
-        from regard.explain.alignment import Aligner
+        from regard.explain.alignment import Aligner, aligner_of
 
         return Aligner() if self.run is None else aligner_of(self.run, self.model, self.tokenizers)
+
+    @cached_property
+    def calibration(self) -> Calibration | None:
+        """By which doubt is measured; None where the run has no validation text to learn it from."""
+        from regard.explain.doubt import calibration_of
+
+        return calibration_of(self)
+
+    def doubts_and_links(self, outputs: Sequence[Output]) -> tuple[list[Doubt], list[list[Link]]]:
+        """How far each output is to be doubted, and its links, where there is attention; one replay shows both."""
+        from regard.explain.doubt import doubts
+
+        found = doubts(self, outputs, self.calibration)
+        links = [
+            [link for part, pair in zip(output.parts, seen, strict=bool(seen)) for link in self._links(part, pair)]
+            for output, (_, seen) in zip(outputs, found, strict=True)
+        ]
+        return [doubt for doubt, _ in found], links
 
     def attended(self, parts: Sequence[Part]) -> list[Attended]:
         """The cross-attention that wrote each part."""
         from regard.explain.alignment import attend
 
-        return attend(self.model, [self._sides(part) for part in parts])
+        return attend(self.model, [self.sides(part) for part in parts])
 
     def links(self, outputs: Sequence[Output]) -> list[list[Link]]:
         """For each word of each output the source word it looked at most. All outputs are replayed together."""
@@ -254,11 +284,11 @@ class Translator:
         """One source and its output, replayed."""
         from regard.explain.replay import Spelling, replay
 
-        source, target = self._sides(part)
+        source, target = self.sides(part)
         spelling = Spelling(self.tokenizers.source, self.tokenizers.target, part.source, _with_copies(part))
-        return replay(self.model, source.ids, target.ids, spelling=spelling)
+        return replay(self.model, source.rows, target.ids, spelling=spelling)
 
-    def explain(self, text: str, target: str | None = None, *, sentence: int | None = None) -> Explanation:
+    def explain(self, text: str, target: str | None = None, *, sentence: int | None = None) -> Looked:
         """Look into one sentence: into its translation or, if given, into a given translation.
 
         Of a text with several sentences ``sentence``, counted from 1, says which.
@@ -271,15 +301,18 @@ class Translator:
         source, written = self.tokenizers.read(text), self.tokenizers.written(target)
         return self.explained(replay(self.model, source, [*written, END], spelling=spelling), target)
 
-    def explained(self, trace: Trace, text: str = "") -> Explanation:
-        """A trace with the run's aligner, where there is attention for it to read."""
-        from regard.explain.explanation import Explanation
+    def explained(self, trace: Trace, text: str = "") -> Looked:
+        """A trace with the run's aligner, where there is attention for it to read, and with which map to believe."""
+        from regard.explain.faithful import remembered
+        from regard.explain.look import Looked
 
         aligner = self.aligner if trace.has("decoder", "cross") else None
-        return Explanation(self.model, trace, aligner, "" if self.run is None else self.run.folder.name, text)
+        name, read = "" if self.run is None else self.run.folder.name, " ".join(trace.source.words)
+        return Looked(self.model, trace, "translate", name, read, aligner, text, measured=remembered(self.run))
 
-    def _sides(self, part: Part) -> tuple[Side, Side]:
-        from regard.explain.side import spell
+    def sides(self, part: Part) -> tuple[Side, Side]:
+        """The source of a part and what was written for it, in pieces and words."""
+        from regard.explain.trace import spell
 
         target = spell([*part.tokens, END], self.tokenizers.target, _with_copies(part), at_spaces=True)
         source = self.tokenizers.read(part.source)
@@ -310,6 +343,12 @@ class Translator:
 def _with_copies(part: Part) -> str | None:
     """The text of an output in which words were copied: its tokens alone do not say which."""
     return part.text if UNK in part.tokens else None
+
+
+def build_model(run: Run, tokenizers: Tokenizers) -> EncoderDecoder:
+    """The model that a run's settings describe, not yet trained."""
+    sizes = tokenizers.source.size, tokenizers.target.size
+    return build.encoder_decoder(run.settings.model, *sizes, vectors=isinstance(tokenizers.source, Vectors))
 
 
 def attends(model: EncoderDecoder) -> bool:

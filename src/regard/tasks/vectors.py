@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import torch
 from torch import nn
 
 from regard.data.vectors import find_vectors, vector_width, vector_words
 from regard.errors import SettingsError
-from regard.models.language_model import LanguageModel
+from regard.models.generator import LanguageModel
 from regard.nn.embeddings import Embedding
 from regard.nn.words import WordEmbedding
 from regard.settings import Settings, VectorSettings
-from regard.text.special import SPECIAL_TOKENS
-from regard.text.tokenizer import Tokenizer
 from regard.text.tokenizers import Tokenizers, seen_words
+from regard.text.vocabulary import SPECIAL_TOKENS, Tokenizer
 from regard.text.words import JOINER, SpaceTokenizer, WordTokenizer
 
 
@@ -45,7 +45,8 @@ def extend(tokenizers: Tokenizers, vectors: VectorSettings) -> Tokenizers:
     """The source's tokenizer knows the file's words too: a word that training never saw may have a vector."""
     source = tokenizers.source
     assert isinstance(source, WordTokenizer | SpaceTokenizer)
-    extended = source.extended(vector_words(vectors.file, vectors.words))
+    words = vector_words(vectors.file, vectors.words)
+    extended = replace(source, vocabulary=source.vocabulary.extended(words))
     return Tokenizers(extended, extended if tokenizers.joint else tokenizers.target)
 
 
@@ -59,16 +60,16 @@ def begin(model: nn.Module, tokenizer: Tokenizer, vectors: VectorSettings, tell:
     embedding = model.get_submodule(f"{side}.embedding")
     assert isinstance(embedding, Embedding | WordEmbedding)
     words = [tokenizer.token(number).removeprefix(JOINER) for number in range(tokenizer.size)]
-    found = find_vectors(vectors.file, words)
-    rows = torch.from_numpy(found.vectors).reshape(-1, vectors.width)
+    places, known = find_vectors(vectors.file, words)
+    rows = torch.from_numpy(known).reshape(-1, vectors.width)
     if not vectors.frozen and len(rows):
         rows = rows / rows.norm(dim=1).mean().clamp_min(1e-6)
-    _target(embedding).load_vectors(rows, torch.tensor(found.places, dtype=torch.long))
+    _target(embedding).load_vectors(rows, torch.tensor(places, dtype=torch.long))
     seen = seen_words(tokenizer)
-    inside = sum(place < seen for place in found.places)
+    inside = sum(place < seen for place in places)
     tell(
         f"word vectors: {inside:,} of the {seen - len(SPECIAL_TOKENS):,} words of the training text are in "
-        f"{vectors.file}; {len(found.places) - inside:,} words are known from there alone"
+        f"{vectors.file}; {len(places) - inside:,} words are known from there alone"
     )
 
 

@@ -1,13 +1,10 @@
 """Sequences to numbers: vocabularies and tokenizers. Nothing here imports torch."""
 
-from regard.text.characters import ByteTokenizer, CharacterTokenizer
 from regard.text.foreign import ByteMergesTokenizer, MergesTokenizer, SentencePieceTokenizer
-from regard.text.special import END, PAD, SPECIAL_TOKENS, START, UNK
 from regard.text.subwords import SubwordTokenizer
-from regard.text.tokenizer import Kind, Tokenizer
 from regard.text.tokenizers import Tokenizers, learn, load
-from regard.text.vocabulary import Vocabulary
-from regard.text.words import SpaceTokenizer, WordTokenizer
+from regard.text.vocabulary import END, PAD, SPECIAL_TOKENS, START, UNK, Kind, Tokenizer, Vocabulary
+from regard.text.words import ByteTokenizer, CharacterTokenizer, SpaceTokenizer, WordTokenizer
 
 __all__ = [
     "END",

@@ -19,11 +19,9 @@ from typing import Final, Literal
 import sentencepiece
 
 from regard.errors import ModelError
-from regard.text.special import UNK
 from regard.text.subwords import MODEL, SPACE, open_model, word_of_spaced
-from regard.text.tokenizer import SILENT, Tokenizer, describe, without_surrogates
-from regard.text.vocabulary import Vocabulary
-from regard.text.words import VOCABULARY, space_words
+from regard.text.vocabulary import SILENT, UNK, Vocabulary, VocabularyTokenizer, without_surrogates
+from regard.text.words import space_words
 
 MERGES: Final = "merges.txt"
 GOES_ON: Final = "@@"  # subword-nmt's mark: the word goes on with the next piece
@@ -33,18 +31,12 @@ _VERSIONS = {(0, 1), (0, 2)}
 
 
 @dataclass(frozen=True)
-class ForeignTokenizer(Tokenizer):
-    """What they have in common: a vocabulary that numbers pieces, and tokens that no text makes and that leave none.
-
-    Those of `control` name languages and the like. What the vocabulary does not have is `<unk>`.
-    """
+class ForeignTokenizer(VocabularyTokenizer):
+    """What they have in common: tokens that no text makes and that leave none. Those of `control` name languages and
+    the like."""
 
     vocabulary: Vocabulary = field(repr=False)
     control: tuple[str, ...] = ()
-
-    @property
-    def size(self) -> int:
-        return len(self.vocabulary)
 
     @cached_property
     def silent(self) -> frozenset[int]:
@@ -52,7 +44,7 @@ class ForeignTokenizer(Tokenizer):
 
     def encode(self, text: str) -> list[int]:
         silent = self.silent
-        return [UNK if number in silent else number for number in self.vocabulary.ids(self.pieces(text))]
+        return [UNK if number in silent else number for number in super().encode(text)]
 
     def decode(self, ids: Iterable[int]) -> str:
         return self.join([self.vocabulary.token(number) for number in ids if number not in self.silent])
@@ -61,18 +53,8 @@ class ForeignTokenizer(Tokenizer):
     def join(self, pieces: Sequence[str]) -> str:
         """The text of pieces."""
 
-    def token(self, number: int) -> str:
-        return self.vocabulary.token(number)
-
-    def id(self, piece: str) -> int:
-        return self.vocabulary.id(piece)
-
     def details(self) -> dict[str, float | str | list[str]]:
-        """What there is to say beside the files."""
         return {"control": list(self.control)} if self.control else {}
-
-    def files(self) -> dict[str, bytes]:
-        return describe(self.kind, self.details()) | {VOCABULARY: self.vocabulary.to_bytes()}
 
     def __getstate__(self) -> dict[str, object]:
         """Only the fields travel to another process; what is derived from them is derived there."""
@@ -210,13 +192,18 @@ def merge(pieces: list[str], merges: Merges) -> list[str]:
         best = min((pair for pair in pairwise(pieces) if pair in merges), key=merges.__getitem__, default=None)
         if best is None:
             break
-        merged, place = list[str](), 0
-        while place < len(pieces):
-            both = pieces[place : place + 2] == [*best]
-            merged.append("".join(best) if both else pieces[place])
-            place += 1 + both
-        pieces = merged
+        pieces = joined(pieces, best)
     return pieces
+
+
+def joined(pieces: Sequence[str], pair: tuple[str, str]) -> list[str]:
+    """The pieces with these two as one wherever they are neighbours, from left to right."""
+    found, place = list[str](), 0
+    while place < len(pieces):
+        both = tuple(pieces[place : place + 2]) == pair
+        found.append("".join(pair) if both else pieces[place])
+        place += 1 + both
+    return found
 
 
 def read_dictionary(data: bytes, where: str) -> tuple[str, ...]:

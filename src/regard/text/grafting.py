@@ -10,14 +10,11 @@ from dataclasses import replace
 from itertools import chain, pairwise
 
 from regard.errors import SettingsError
-from regard.text.characters import CharacterTokenizer
-from regard.text.foreign import SentencePieceTokenizer
-from regard.text.special import SPECIAL_TOKENS, UNK
+from regard.text.foreign import SentencePieceTokenizer, joined
 from regard.text.subwords import SPACE, SubwordTokenizer, open_model
-from regard.text.tokenizer import Tokenizer
 from regard.text.tokenizers import Tokenizers
-from regard.text.vocabulary import Vocabulary
-from regard.text.words import SpaceTokenizer, WordTokenizer
+from regard.text.vocabulary import SPECIAL_TOKENS, UNK, Tokenizer, Vocabulary
+from regard.text.words import CharacterTokenizer, SpaceTokenizer, WordTokenizer
 
 FEWEST = 2  # times that a new piece is seen
 MANY = 0.1  # share of a vocabulary that a sentencepiece model does not have: it is that of the other side
@@ -47,7 +44,7 @@ def graft(tokenizer: Tokenizer, lines: Iterable[str], count: int) -> Tokenizer:
         case SubwordTokenizer() | SentencePieceTokenizer():
             scores = _scores(tokenizer)
             new = _merges(Counter(_words(tokenizer, lines, scores)), scores, count)
-            model = tokenizer.model + b"".join(_entry(piece, score) for piece, score in new.items())
+            model = tokenizer.model + b"".join(piece_entry(piece, score) for piece, score in new.items())
             if isinstance(tokenizer, SentencePieceTokenizer):
                 return replace(tokenizer, model=model, vocabulary=tokenizer.vocabulary.extended(new))
             return replace(tokenizer, model=model)
@@ -97,7 +94,7 @@ def _respelled(model: bytes, scores: Mapping[str, float]) -> bytes:
         )
         kept += [chunk] if special else []
         number += field == 1
-    return b"".join((*kept, *(_entry(piece, score) for piece, score in scores.items())))
+    return b"".join((*kept, *(piece_entry(piece, score) for piece, score in scores.items())))
 
 
 def _fields(data: bytes) -> Iterable[tuple[int, bytes]]:
@@ -177,44 +174,42 @@ def _merges(words: Counter[Word], scores: Mapping[str, float], count: int) -> di
             known = sum(new.get(part, scores.get(part, lowest)) for part in pair)
             new[piece] = lowest - 1 - len(new) if ranks else max(math.log(times / total), known + 1e-3)
         for word in list(where[pair]):
-            _replace(word, _joined(word, pair), words, pairs, where)
+            _replace(word, tuple(joined(word, pair)), words, pairs, where)
         pairs.pop(pair, None)
     return new
 
 
 def _replace(
-    word: Word,
-    joined: Word,
-    words: Counter[Word],
-    pairs: Counter[Pair],
-    where: dict[Pair, set[Word]],
+    word: Word, shorter: Word, words: Counter[Word], pairs: Counter[Pair], where: dict[Pair, set[Word]]
 ) -> None:
     """Count a word with one piece less in place of what it was."""
     times = words.pop(word)
     for pair in pairwise(word):
         pairs[pair] -= times
         where[pair].discard(word)
-    words[joined] += times
-    for pair in pairwise(joined):
+    words[shorter] += times
+    for pair in pairwise(shorter):
         pairs[pair] += times
-        where[pair].add(joined)
+        where[pair].add(shorter)
 
 
-def _joined(word: Word, pair: Pair) -> Word:
-    parts, place = list[str](), 0
-    while place < len(word):
-        both = word[place : place + 2] == pair
-        parts.append("".join(pair) if both else word[place])
-        place += 1 + both
-    return tuple(parts)
-
-
-def _entry(piece: str, score: float) -> bytes:
+def piece_entry(piece: str, score: float, kind: int = 1) -> bytes:
     """A piece as an entry of sentencepiece's file, a protocol buffer whose first field is the list of pieces: written
-    after the end of the file it is the last of them."""
+    after the end of the file it is the last of them. Its kind is ordinary, if nothing else is said."""
     text = piece.encode()
     entry = b"\x0a" + _varint(len(text)) + text + b"\x15" + struct.pack("<f", score)
+    entry += b"\x18" + _varint(kind) if kind != 1 else b""
     return b"\x0a" + _varint(len(entry)) + entry
+
+
+def message(number: int, values: Mapping[int, int | bytes]) -> bytes:
+    """A field of a protocol buffer that is a message of its own, of numbers and texts."""
+    inside = b""
+    for field, value in values.items():
+        text = isinstance(value, bytes)
+        inside += _varint(field << 3 | (2 if text else 0))
+        inside += _varint(len(value)) + value if isinstance(value, bytes) else _varint(value)
+    return _varint(number << 3 | 2) + _varint(len(inside)) + inside
 
 
 def _varint(number: int) -> bytes:
@@ -226,10 +221,10 @@ def _cut_by_merges(piece: str, scores: Mapping[str, float]) -> list[str]:
     """As byte-pair encoding does: of two neighbours that make a piece, the best first."""
     parts = list(piece)
     while True:
-        joined = [scores.get(left + right, -math.inf) for left, right in pairwise(parts)]
-        if not joined or (best := max(joined)) == -math.inf:
+        found = [scores.get(left + right, -math.inf) for left, right in pairwise(parts)]
+        if not found or (best := max(found)) == -math.inf:
             return parts
-        place = joined.index(best)
+        place = found.index(best)
         parts[place : place + 2] = [parts[place] + parts[place + 1]]
 
 

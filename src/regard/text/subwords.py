@@ -18,10 +18,8 @@ from typing import Final, Literal
 import sentencepiece
 
 from regard.errors import DataError, ModelError
-from regard.text.casing import MARKS, Case, mark_words, unmark_words
-from regard.text.special import END, PAD, SPECIAL_TOKENS, START, UNK
-from regard.text.tokenizer import Tokenizer, describe, without_surrogates
-from regard.text.words import space_words
+from regard.text.vocabulary import END, PAD, SPECIAL_TOKENS, START, UNK, Tokenizer, describe, without_surrogates
+from regard.text.words import MARKS, Case, mark_words, space_words, unmark_words
 
 SubwordKind = Literal["bpe", "unigram"]
 SPACE: Final = "▁"  # sentencepiece's mark: this piece had a space before it
@@ -42,7 +40,7 @@ class SubwordTokenizer(Tokenizer):
     Text is taken as it is (no Unicode normalisation), but runs of whitespace are one space, and so is the
     mark "▁" itself. `sampling` is the strength of `sample`: for BPE the probability that a merge is left
     out, for unigram the exponent α on the probabilities (small is wild). With `case` "mark" a capital is a word of its
-    own before its word, see `regard.text.casing`.
+    own before its word, see `regard.text.words`.
     """
 
     kind: SubwordKind

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -12,15 +13,23 @@ from typing import Any
 
 from regard.errors import ModelError, SettingsError, did_you_mean
 from regard.files import new_folder
-from regard.text.casing import Case
-from regard.text.characters import ByteTokenizer, CharacterTokenizer
 from regard.text.foreign import MERGES, ByteMergesTokenizer, ForeignTokenizer, MergesTokenizer, SentencePieceTokenizer
-from regard.text.known import COUNTED, KnownWords, WordCounter
-from regard.text.special import END, SPECIAL_TOKENS, UNK
+from regard.text.reading import COUNTED, KnownWords, commonest, count_words
 from regard.text.subwords import MODEL, SubwordTokenizer
-from regard.text.tokenizer import DESCRIPTION, FOREIGN, LEARNED, Kind, Tokenizer
-from regard.text.vocabulary import Vocabulary
-from regard.text.words import VOCABULARY, SpaceTokenizer, WordTokenizer
+from regard.text.vectors import Vectors
+from regard.text.vocabulary import (
+    DESCRIPTION,
+    END,
+    FOREIGN,
+    LEARNED,
+    SPECIAL_TOKENS,
+    UNK,
+    VOCABULARY,
+    Kind,
+    Tokenizer,
+    Vocabulary,
+)
+from regard.text.words import ByteTokenizer, Case, CharacterTokenizer, SpaceTokenizer, WordTokenizer
 
 KINDS = (*LEARNED, *FOREIGN)
 CASED = ("word", "bpe", "unigram")  # what can have marks for capitals
@@ -35,7 +44,7 @@ def learn(
 
     Subwords have no minimum: their pieces are frequent by construction. They need the bytes and the characters of the
     text, which may be more than `size`; `size_remarks` says so. Words and subwords may have a mark for each capital
-    (`regard.text.casing`).
+    (`regard.text.words`).
     """
     if case != "keep" and kind not in CASED:
         raise SettingsError(f"case = {case}: a tokenizer of kind '{kind}' has no marks; use 'keep', or {CASED_NAMES}")
@@ -77,13 +86,15 @@ def load(folder: str | Path) -> Tokenizer:
             if not isinstance(sampling, int | float) or not 0 <= sampling <= 1:
                 raise ModelError(f"{folder / DESCRIPTION}: sampling = {str(sampling)[:40]}: is the file damaged?")
             return SubwordTokenizer(kind, _read(folder / MODEL), float(sampling), cased)
-        case "sentencepiece" | "subword-nmt" | "byte-bpe":
-            return _load_foreign(folder, description)
+        case "sentencepiece" | "subword-nmt" | "byte-bpe" | "vectors":
+            return _load_other(folder, description)
         case other:
             raise ModelError(f"{folder / DESCRIPTION}: kind = {other!r}: no such tokenizer; known: {', '.join(KINDS)}")
 
 
-def _load_foreign(folder: Path, description: dict[str, Any]) -> Tokenizer:
+def _load_other(folder: Path, description: dict[str, Any]) -> Tokenizer:
+    if description["kind"] == "vectors":
+        return Vectors.load(description, folder / DESCRIPTION)
     vocabulary, control = _vocabulary(folder), _tokens(description, "control", folder / DESCRIPTION)
     match description["kind"]:
         case "sentencepiece":
@@ -191,19 +202,13 @@ class Tokenizers:
         case: Case = "keep",
     ) -> Tokenizers:
         """Learn one tokenizer from both sides together, or one from each side, of `size` pieces each."""
-        words = None if kind in ("word", "space") else WordCounter(case)
-        source = source if words is None else words.watch(source)
-        if joint:
-            both = learn(kind, chain(source, target), size=size, minimum=minimum, seed=seed, case=case)
-            sides = (both, both)
-        else:
-            one, other = (
-                learn(kind, each, size=size, minimum=minimum, seed=seed, case=case) for each in (source, target)
-            )
-            sides = (one, other)
-        for _ in source if words is not None else ():  # bytes are learned without a look at the text
+        counts, counted = Counter[str](), kind not in ("word", "space")
+        source = count_words(source, case, counts) if counted else source
+        texts = (chain(source, target),) if joint else (source, target)
+        sides = [learn(kind, each, size=size, minimum=minimum, seed=seed, case=case) for each in texts]
+        for _ in source if counted else ():  # bytes are learned without a look at the text
             pass
-        return cls(*sides, words.commonest() if words is not None and words.counts else None)
+        return cls(sides[0], sides[-1], commonest(counts) if counts else None)
 
     def save(self, folder: str | Path) -> None:
         """Write one folder for each tokenizer and a line that says how many there are."""

@@ -1,21 +1,39 @@
-"""A vocabulary numbers the tokens it knows. It never changes once made."""
+"""A vocabulary numbers the tokens it knows; a tokenizer cuts text into them, whatever they are."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
+from abc import abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from random import Random
+from types import MappingProxyType
+from typing import Final, Literal, Protocol, get_args
 
 from regard.errors import DataError, ModelError, SettingsError
-from regard.files import new_file
-from regard.text.special import SPECIAL_TOKENS, UNK
+from regard.files import new_file, new_folder
+
+# The four special tokens. They come first in every vocabulary, so that their ids are constants.
+
+PAD: Final = 0  # fills a row up to the length of its longest batch-mate; never attended, never scored
+START: Final = 1  # what a decoder reads before it has written anything
+END: Final = 2  # what a decoder writes when it is done
+UNK: Final = 3  # stands for a token outside the vocabulary
+
+SPECIAL_TOKENS: Final = ("<pad>", "<start>", "<end>", "<unk>")  # by id
+
+
+# A vocabulary numbers the tokens it knows. It never changes once made.
 
 _ESCAPES = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
 _PLAIN = {escaped: plain for plain, escaped in _ESCAPES.items()}
 _ESCAPED = re.compile(r"\\[\\tnr]")
+_DIGITS = 18  # of a count
 
 
 @dataclass(frozen=True)
@@ -127,7 +145,7 @@ class Vocabulary:
         tokens, counts = [], []
         for number, line in enumerate(lines, start=1):
             token, tab, count = line.partition("\t")
-            if not tab or not count.isdecimal():
+            if not tab or not count.isdecimal() or len(count) > _DIGITS:
                 raise ModelError(f"{where} line {number} = {line[:40]!r}: not 'token<TAB>count'; is the file damaged?")
             tokens.append(_unescape(token))
             counts.append(int(count))
@@ -155,3 +173,119 @@ def _escape(token: str) -> str:
 def _unescape(token: str) -> str:
     """The token that `_escape` was given."""
     return _ESCAPED.sub(lambda match: _PLAIN[match.group()], token)
+
+
+# What every tokenizer can do, whatever its pieces are: words, subwords, characters or bytes.
+
+LearnedKind = Literal["word", "space", "character", "byte", "bpe", "unigram"]
+ForeignKind = Literal["sentencepiece", "subword-nmt", "byte-bpe"]  # came with a model from elsewhere
+Kind = LearnedKind | ForeignKind | Literal["vectors"]  # the last reads no text: `regard.text.vectors`
+LEARNED, FOREIGN = get_args(LearnedKind), get_args(ForeignKind)
+DESCRIPTION, VOCABULARY = "tokenizer.json", "vocabulary.tsv"
+SILENT = frozenset((PAD, START, END))
+
+_SURROGATES = re.compile("[\ud800-\udfff]")
+
+
+class Tokenizer(Protocol):
+    """Text to ids and back. The special ids of `regard.text.vocabulary` are the same in every tokenizer.
+
+    `decode(encode(text))` is `text` again: exactly for characters and bytes, and with every run of
+    whitespace as one space for words and subwords; a no-break space is kept. Nothing here adds `<start>` or `<end>`.
+    """
+
+    kind: Kind
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """How many ids there are, special ones included."""
+
+    @abstractmethod
+    def pieces(self, text: str) -> list[str]:
+        """The text as pieces, spelled as `token` spells them."""
+
+    @abstractmethod
+    def encode(self, text: str) -> list[int]:
+        """The text as ids, without special tokens (but for `<unk>`)."""
+
+    @abstractmethod
+    def decode(self, ids: Iterable[int]) -> str:
+        """The text of ids. `<pad>`, `<start>` and `<end>` leave nothing, `<unk>` a visible mark."""
+
+    @abstractmethod
+    def token(self, number: int) -> str:
+        """The piece of an id."""
+
+    @abstractmethod
+    def id(self, piece: str) -> int:
+        """The id of a piece; `<unk>` for one that is not known."""
+
+    @abstractmethod
+    def word_of(self, pieces: Sequence[str]) -> list[int]:
+        """For each piece of a text, the number of the whitespace word it is in: folds pieces into words."""
+
+    @abstractmethod
+    def files(self) -> dict[str, bytes]:
+        """Everything there is to know about this tokenizer, as the files of its folder."""
+
+    @property
+    def silent(self) -> frozenset[int]:
+        """The ids that leave nothing in a text."""
+        return SILENT
+
+    def sample(self, text: str, random: Random) -> list[int]:
+        """Another way to cut the same text, for training; the usual way where there is only one."""
+        del random
+        return self.encode(text)
+
+    def fingerprint(self) -> str:
+        """Changes when, and only when, the tokenizer does."""
+        digest = hashlib.sha256()
+        for name, data in sorted(self.files().items()):
+            digest.update(f"{name} {len(data)}\n".encode() + data)
+        return digest.hexdigest()
+
+    def save(self, folder: str | Path) -> None:
+        """Write a folder that `regard.text.load` reads."""
+        with new_folder(Path(folder)) as beside:
+            for name, data in self.files().items():
+                (beside / name).write_bytes(data)
+
+
+class VocabularyTokenizer(Tokenizer):
+    """One whose pieces a vocabulary numbers; what that does not have is `<unk>`."""
+
+    vocabulary: Vocabulary
+
+    @property
+    def size(self) -> int:
+        return len(self.vocabulary)
+
+    def encode(self, text: str) -> list[int]:
+        return self.vocabulary.ids(self.pieces(text))
+
+    def token(self, number: int) -> str:
+        return self.vocabulary.token(number)
+
+    def id(self, piece: str) -> int:
+        return self.vocabulary.id(piece)
+
+    def details(self) -> dict[str, float | str | list[str]]:
+        """What there is to say beside the files."""
+        return {}
+
+    def files(self) -> dict[str, bytes]:
+        return describe(self.kind, self.details()) | {VOCABULARY: self.vocabulary.to_bytes()}
+
+
+def describe(
+    kind: Kind, details: Mapping[str, float | str | Sequence[object]] = MappingProxyType({})
+) -> dict[str, bytes]:
+    """The small JSON file that says which tokenizer a folder holds."""
+    return {DESCRIPTION: (json.dumps({"kind": kind, **details}, indent=2) + "\n").encode()}
+
+
+def without_surrogates(text: str) -> str:
+    """Text that UTF-8 can hold: half a surrogate pair, which JSON can smuggle in, becomes U+FFFD."""
+    return _SURROGATES.sub("\N{REPLACEMENT CHARACTER}", text)

@@ -1,8 +1,4 @@
-"""Words: cut at whitespace, clitics and punctuation, with a mark that lets the text be put back together.
-
-A no-break space (U+00A0, U+202F) is no whitespace here: it stays with the punctuation that it belongs to, as in French.
-Or cut at whitespace alone, for text whose words are already separated.
-"""
+"""Words, and what is smaller and needs no learning: capitals as marks, characters, bytes, spellings."""
 
 from __future__ import annotations
 
@@ -11,17 +7,31 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
+from itertools import chain
 from typing import Final, Literal
 
-from regard.text.casing import MARKS, Case, lowered, raised
-from regard.text.special import SPECIAL_TOKENS, UNK
-from regard.text.tokenizer import SILENT, Tokenizer, describe
-from regard.text.vocabulary import Vocabulary
+from regard.text.vocabulary import (
+    END,
+    PAD,
+    SILENT,
+    SPECIAL_TOKENS,
+    START,
+    UNK,
+    Tokenizer,
+    Vocabulary,
+    VocabularyTokenizer,
+    describe,
+    without_surrogates,
+)
+
+# Words: cut at whitespace, clitics and punctuation, with a mark that lets the text be put back together.
+#
+# A no-break space (U+00A0, U+202F) is no whitespace here: it stays with the punctuation that it belongs to, as in
+# French. Or cut at whitespace alone, for text whose words are already separated.
 
 JOINER: Final = "￭"  # stands before a piece that had no space before it
 TIE: Final = "‿"  # the same as people are shown it, because few fonts have the other
 NO_BREAK: Final = "\u00a0\u202f"  # spaces that divide no words
-VOCABULARY: Final = "vocabulary.tsv"
 
 
 _RULES = r"""
@@ -93,11 +103,11 @@ def _is_glued(piece: str) -> bool:
 
 
 @dataclass(frozen=True)
-class WordTokenizer(Tokenizer):
+class WordTokenizer(VocabularyTokenizer):
     """Whole words by frequency: short sequences and readable pieces, but rare words become `<unk>`."""
 
     vocabulary: Vocabulary
-    case: Case = "keep"  # whether a capital is a mark of its own; see `regard.text.casing`
+    case: Case = "keep"  # whether a capital is a mark of its own; see `regard.text.words`
     kind: Literal["word"] = field(default="word", init=False)
 
     @classmethod
@@ -108,14 +118,6 @@ class WordTokenizer(Tokenizer):
         words = (piece for line in lines for piece in _cased(split_words(line), case))
         always = MARKS if case == "mark" else ()
         return cls(Vocabulary.count(words, size=size, minimum=minimum, always=always), case)
-
-    def extended(self, words: Iterable[str]) -> WordTokenizer:
-        """The same with more words, which were never counted; see `Vocabulary.extended`."""
-        return WordTokenizer(self.vocabulary.extended(words), self.case)
-
-    @property
-    def size(self) -> int:
-        return len(self.vocabulary)
 
     def pieces(self, text: str) -> list[str]:
         return list(_cased(split_words(text), self.case))
@@ -139,9 +141,6 @@ class WordTokenizer(Tokenizer):
         """Whether a piece of `split_words` can be read here, its capitals as marks where there are such."""
         return all(self.id(part) != UNK for part in _cased([piece], self.case))
 
-    def token(self, number: int) -> str:
-        return self.vocabulary.token(number)
-
     def id(self, piece: str) -> int:
         number = self.vocabulary.id(piece)
         return self.vocabulary.id(piece[1:] if _is_glued(piece) else JOINER + piece) if number == UNK else number
@@ -157,9 +156,8 @@ class WordTokenizer(Tokenizer):
             words.append(word)
         return words
 
-    def files(self) -> dict[str, bytes]:
-        details = {"case": self.case} if self.case != "keep" else {}
-        return describe(self.kind, details) | {VOCABULARY: self.vocabulary.to_bytes()}
+    def details(self) -> dict[str, float | str | list[str]]:
+        return {"case": self.case} if self.case != "keep" else {}
 
 
 def _cased(pieces: Iterable[str], case: Case) -> Iterable[str]:
@@ -192,7 +190,7 @@ def _uncased(pieces: Iterable[str]) -> Iterator[str]:
 
 
 @dataclass(frozen=True)
-class SpaceTokenizer(Tokenizer):
+class SpaceTokenizer(VocabularyTokenizer):
     """What stands between spaces, as it is: for text whose words are set apart already, as in a treebank."""
 
     vocabulary: Vocabulary
@@ -204,36 +202,195 @@ class SpaceTokenizer(Tokenizer):
         words = (word for line in lines for word in space_words(line))
         return cls(Vocabulary.count(words, size=size, minimum=minimum))
 
-    def extended(self, words: Iterable[str]) -> SpaceTokenizer:
-        """The same with more words, which were never counted; see `Vocabulary.extended`."""
-        return SpaceTokenizer(self.vocabulary.extended(words))
-
-    @property
-    def size(self) -> int:
-        return len(self.vocabulary)
-
     def pieces(self, text: str) -> list[str]:
         return space_words(text)
-
-    def encode(self, text: str) -> list[int]:
-        return self.vocabulary.ids(space_words(text))
 
     def decode(self, ids: Iterable[int]) -> str:
         return " ".join(self.vocabulary.token(number) for number in ids if number not in SILENT)
 
-    def token(self, number: int) -> str:
-        return self.vocabulary.token(number)
-
-    def id(self, piece: str) -> int:
-        return self.vocabulary.id(piece)
-
     def word_of(self, pieces: Sequence[str]) -> list[int]:
         return list(range(len(pieces)))
-
-    def files(self) -> dict[str, bytes]:
-        return describe(self.kind) | {VOCABULARY: self.vocabulary.to_bytes()}
 
 
 def legible(piece: str) -> str:
     """A piece in signs that fonts have."""
     return piece.replace(JOINER, TIE)
+
+
+# Capitals as marks of their own, so that *The* and *the* are one word to a model: The → ⇧ the, NATO → ⇪ nato.
+#
+# A word gets a mark only where the mark gives it back exactly; one of mixed case (McDonald, iPhone) stays as it is.
+# A mark that the text itself holds is written twice.
+
+Case = Literal["keep", "mark"]
+CAPITAL: Final = "⇧"  # the first letter of the next word is a capital
+CAPITALS: Final = "⇪"  # all its letters are, two at the least
+MARKS: Final = (CAPITAL, CAPITALS)
+
+
+@lru_cache(maxsize=1 << 16)
+def lowered(word: str) -> tuple[str, str]:
+    """The mark that a word needs, or none, and the word as it stands behind that mark."""
+    if word.startswith(MARKS):
+        return "", word[0] + word
+    low = word.lower()
+    if low != word and not low.startswith(MARKS):
+        for mark in MARKS:
+            if _raised(mark, low) == word:
+                return mark, low
+    return "", word
+
+
+def raised(mark: str, word: str) -> str:
+    """The word that `lowered` was given."""
+    if word.startswith(MARKS) and word[1:2] == word[0]:
+        return word[1:]
+    return _raised(mark, word)
+
+
+def _raised(mark: str, word: str) -> str:
+    if mark == CAPITALS:
+        return word.upper()
+    if mark == CAPITAL:
+        place = next((place for place, letter in enumerate(word) if letter.upper() != letter), len(word))
+        return word[:place] + word[place : place + 1].upper() + word[place + 1 :]
+    return word
+
+
+def mark_words(words: Iterable[str]) -> Iterator[str]:
+    """Words with their marks between them, each a word of its own."""
+    for word in words:
+        mark, low = lowered(word)
+        if mark:
+            yield mark
+        yield low
+
+
+def unmark_words(words: Iterable[str]) -> Iterator[str]:
+    """Undo `mark_words`. A mark glued to its word, as a model may write it, counts; one without a word is lost."""
+    mark = ""
+    for word in words:
+        if word in MARKS:
+            mark = word
+        elif word.startswith(MARKS) and word[1] != word[0]:
+            yield raised(word[0], word[1:])
+            mark = ""
+        else:
+            yield raised(mark, word)
+            mark = mark if not word else ""
+
+
+# Characters and bytes: the smallest vocabularies, the longest sequences, every text back exactly.
+
+_UNKNOWN = "\N{REPLACEMENT CHARACTER}"
+_FIRST_BYTE: Final = len(SPECIAL_TOKENS)
+_BYTE_TOKENS = (*SPECIAL_TOKENS, *(f"<0x{byte:02X}>" for byte in range(256)))
+_BYTE_IDS = {token: number for number, token in enumerate(_BYTE_TOKENS)}
+
+
+@dataclass(frozen=True)
+class CharacterTokenizer(VocabularyTokenizer):
+    """One piece for each Unicode character that the corpus holds."""
+
+    vocabulary: Vocabulary
+    kind: Literal["character"] = field(default="character", init=False)
+
+    @classmethod
+    def learn(cls, lines: Iterable[str], *, size: int | None = None, minimum: int = 1) -> CharacterTokenizer:
+        """Count the characters of a stream of lines."""
+        return cls(Vocabulary.count(chain.from_iterable(lines), size=size, minimum=minimum))
+
+    def pieces(self, text: str) -> list[str]:
+        return list(text)
+
+    def decode(self, ids: Iterable[int]) -> str:
+        printed = (number for number in ids if number not in SILENT)
+        return "".join(_UNKNOWN if number == UNK else self.vocabulary.token(number) for number in printed)
+
+    def word_of(self, pieces: Sequence[str]) -> list[int]:
+        return _words_of_characters(pieces)
+
+
+@dataclass(frozen=True)
+class ByteTokenizer(Tokenizer):
+    """The 256 bytes of UTF-8: nothing to learn, and nothing is ever unknown."""
+
+    kind: Literal["byte"] = field(default="byte", init=False)
+
+    @property
+    def size(self) -> int:
+        return len(_BYTE_TOKENS)
+
+    def pieces(self, text: str) -> list[str]:
+        return [_BYTE_TOKENS[number] for number in self.encode(text)]
+
+    def encode(self, text: str) -> list[int]:
+        return [byte + _FIRST_BYTE for byte in without_surrogates(text).encode()]
+
+    def decode(self, ids: Iterable[int]) -> str:
+        printed = (number for number in ids if number not in SILENT)
+        data = b"".join(bytes([number - _FIRST_BYTE]) if number != UNK else _UNKNOWN.encode() for number in printed)
+        return data.decode("utf-8", "replace")
+
+    def token(self, number: int) -> str:
+        return _BYTE_TOKENS[number]
+
+    def id(self, piece: str) -> int:
+        return _BYTE_IDS.get(piece, UNK)
+
+    def word_of(self, pieces: Sequence[str]) -> list[int]:
+        data = bytes(self.id(piece) - _FIRST_BYTE for piece in pieces)
+        characters = data.decode("utf-8", "surrogateescape")  # a stray byte stays one character
+        words = _words_of_characters(characters)
+        widths = (len(character.encode("utf-8", "surrogateescape")) for character in characters)
+        return [word for word, width in zip(words, widths, strict=True) for _ in range(width)]
+
+    def files(self) -> dict[str, bytes]:
+        return describe(self.kind)
+
+
+def _words_of_characters(characters: Iterable[str]) -> list[int]:
+    """A space belongs to the word before it, and leading spaces to the first word."""
+    word, inside, words = -1, False, []
+    for character in characters:
+        solid = not character.isspace() or character in NO_BREAK
+        word += not inside and solid
+        inside = solid
+        words.append(max(word, 0))
+    return words
+
+
+# How a word is written, for models that read its letters: nothing to learn, and no word is unknown.
+#
+# Letters are the bytes of UTF-8, numbered as in `ByteTokenizer`, between `<start>` and `<end>`, so that a model
+# can tell the beginning and the end of a word from its middle.
+
+LETTERS: Final = ByteTokenizer().size  # different letters, special ones included
+
+
+@lru_cache(maxsize=1 << 16)
+def spell(piece: str, places: int) -> tuple[int, ...]:
+    """A piece's letters in exactly `places` numbers. Of a long one the middle is left out: endings tell most."""
+    letters = [START, *ByteTokenizer().encode(piece), END]
+    if len(letters) > places:
+        letters = letters[: places // 2] + letters[-((places + 1) // 2) :]
+    return (*letters, *[PAD] * (places - len(letters)))
+
+
+def word_ids(tokenizer: Tokenizer, word: str) -> list[int]:
+    """The pieces of one word, of which there is always one: a word that leaves none is unknown."""
+    return tokenizer.encode(word) or [UNK]
+
+
+def own_piece(tokenizer: Tokenizer, word: str) -> int:
+    """Which piece of a word stands for it: the first that is no mark of a capital."""
+    if getattr(tokenizer, "case", "keep") != "mark":
+        return 0
+    pieces = tokenizer.pieces(word)
+    return next((place for place, piece in enumerate(pieces) if piece.lstrip("▁") not in ("", *MARKS)), 0)
+
+
+def word_letters(tokenizer: Tokenizer, word: str, places: int) -> list[int]:
+    """The letters of those pieces, end to end."""
+    pieces = tokenizer.pieces(word) or [word]
+    return [letter for piece in pieces for letter in spell(piece, places)]

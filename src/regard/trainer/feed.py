@@ -2,19 +2,77 @@
 
 from __future__ import annotations
 
+import os
 import queue
 import threading
 from collections.abc import Generator, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
 import torch
+import torch.distributed as dist
 
 from regard.data.batches import Batch, Batches, Position, menu_for, trimmed
-from regard.data.menu import BatchShape
+from regard.data.plan import BatchShape
 from regard.settings import TrainSettings
 from regard.tasks.task import Task
-from regard.trainer.workers import Workers
+
+# Several processes that train one model: torchrun starts them, each takes its share of every batch.
+
+
+@dataclass(frozen=True)
+class Workers:
+    """This process among those that train together."""
+
+    rank: int = 0
+    world: int = 1
+
+    @property
+    def leads(self) -> bool:
+        """The first process writes, validates and reports; the others only compute."""
+        return self.rank == 0
+
+    def sum(self, *values: float) -> list[float]:
+        """Each value, added up over all processes."""
+        if self.world == 1:
+            return list(values)
+        together = torch.tensor(values, dtype=torch.float64)
+        dist.all_reduce(together, group=_plain_group())
+        return together.tolist()
+
+    def wait(self) -> None:
+        """Until all processes have come this far."""
+        if self.world > 1:
+            dist.barrier(group=_plain_group())
+
+
+def _plain_group() -> dist.ProcessGroup | None:
+    """The group for small numbers on the host; beside NCCL that is one of its own."""
+    return _groups.get("host")
+
+
+_groups: dict[str, dist.ProcessGroup] = {}
+
+
+ALONE = Workers()
+
+
+@contextmanager
+def workers(device: torch.device) -> Iterator[Workers]:
+    """Join the processes that torchrun has started, or be alone."""
+    if "RANK" not in os.environ or int(os.environ.get("WORLD_SIZE", "1")) == 1:
+        yield ALONE
+        return
+    if device.type == "cuda" and device.index is not None:
+        torch.cuda.set_device(device)  # what is allocated without a name goes there too
+    dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+    if device.type == "cuda":
+        _groups["host"] = dist.new_group(backend="gloo")
+    try:
+        yield Workers(dist.get_rank(), dist.get_world_size())
+    finally:
+        _groups.clear()
+        dist.destroy_process_group()
 
 
 @dataclass(frozen=True)
@@ -45,12 +103,7 @@ class Feed:
         if self.ahead:
             multiple = 8 if kind == "compiled-graph" else 1
             menu = menu_for(
-                examples,
-                budget=budget,
-                size=settings.shapes,
-                longest=longest,
-                multiple=multiple,
-                stretch=task.stretch,
+                examples, budget=budget, size=settings.shapes, longest=longest, multiple=multiple, stretch=task.stretch
             )
         self.batches = Batches(
             examples,

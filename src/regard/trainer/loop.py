@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import math
+import os
+import signal
+import sys
 import time
-from collections.abc import Mapping
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import FrameType
 
 import torch
 from torch import Tensor
@@ -17,22 +21,132 @@ from regard.data.batches import Position
 from regard.errors import DataError, ModelError
 from regard.runs import checkpoint
 from regard.runs.checkpoint import Checkpoint
-from regard.runs.folder import Progress, step_of
-from regard.runs.log import Listener, Validation, clock
-from regard.runs.samples import Watched
-from regard.settings import LastAverage, MovingAverageSettings, TrainSettings
+from regard.runs.folder import Progress, Run, belonging, step_of
+from regard.runs.log import Listener, Moment, Validation, Watched, clock
 from regard.tasks.task import Scores, Task, Tensors
-from regard.trainer import averaging
-from regard.trainer.adapting import restrict
-from regard.trainer.feed import Feed, Group
-from regard.trainer.kinds import GRAPHS, step_kind, uses_bfloat16
-from regard.trainer.optimizer import make_optimizer
-from regard.trainer.pace import Pace, used_memory
-from regard.trainer.schedule import DECAYING, Schedule
-from regard.trainer.showing import Showing
-from regard.trainer.signals import interruptible
-from regard.trainer.steps import EagerStep, GraphStep, StepContext, TrainStep
-from regard.trainer.workers import ALONE, Workers
+from regard.trainer import optimizer, showing
+from regard.trainer.feed import ALONE, Feed, Group, Workers
+from regard.trainer.optimizer import DECAYING, learning_rate, make_optimizer, restrict
+from regard.trainer.steps import GRAPHS, EagerStep, GraphStep, Taken, TrainStep, step_kind, uses_bfloat16
+
+# Ctrl-C and SIGTERM: the first asks for a checkpoint and an orderly end, the second leaves at once.
+
+INTERRUPTED = 130  # the exit code
+
+
+class Interruption:
+    """Whether the training was asked to stop."""
+
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        self.asked = False
+        self._tell = tell
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002
+        if self.asked:
+            os._exit(INTERRUPTED)  # checkpoints are renamed into place whole: the last good one is intact
+        self.asked = True
+        self._tell("stopping: a checkpoint is written, then the score is found; once more to leave at once")
+
+
+@contextmanager
+def interruptible(tell: Callable[[str], None]) -> Iterator[Interruption]:
+    """Catch the two signals for the time of a training."""
+    interruption = Interruption(tell)
+    before = {number: signal.signal(number, interruption) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield interruption
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+# The clock of a training, and what happened since the last report.
+
+if sys.platform != "win32":
+    import resource
+
+LOG_EVERY = 1.0  # seconds
+
+
+class Pace:
+    """Keeps the time of training alone, validation not counted, and what happened since the last moment."""
+
+    def __init__(self, progress: Progress, share: float = 0.0) -> None:
+        """``share`` of the training lies behind."""
+        self.before = progress.seconds
+        self.measure_from(progress, share)
+        self.foretold = False  # whether the time of the whole training has been estimated
+        self._began = self._last = time.monotonic()
+        self._paused = 0.0
+        self._tokens = 0.0
+        self.pending: list[tuple[Taken, Group]] = []
+
+    def measure_from(self, progress: Progress, share: float) -> None:
+        """The speed is that of the steps from here on: the first ones on a GPU are slow."""
+        self.step, self.started, self.share = progress.step, progress.seconds, share
+
+    def seconds(self) -> float:
+        return self.before + time.monotonic() - self._began - self._paused
+
+    def pause(self) -> None:
+        self._stopped = time.monotonic()
+
+    def resume(self) -> float:
+        """Returns how long the clock stood still."""
+        stood = time.monotonic() - self._stopped
+        self._paused += stood
+        self._last = time.monotonic()
+        return stood
+
+    def add(self, taken: Taken, group: Group, tokens: float) -> None:
+        self.pending.append((taken, group))
+        self._tokens += tokens
+
+    def due(self) -> bool:
+        return time.monotonic() - self._last >= LOG_EVERY
+
+    def left(self, progress: Progress, share: float, limit: float | None) -> float:
+        """Seconds that the rest will take, at the speed so far."""
+        if limit is not None:
+            return max(0.0, limit - progress.seconds)
+        done = share - self.share
+        return (progress.seconds - self.started) * (1 - share) / done if done > 0 else 0.0
+
+    def moment(
+        self, progress: Progress, rate: float, share: float, device: torch.device, limit: float | None
+    ) -> Moment:
+        """What happened since the last one. ``limit`` is that of the time, where it comes before that of the steps."""
+        losses = [loss for taken, _ in self.pending if math.isfinite(loss := float(taken.loss))]
+        norm = float(self.pending[-1][0].norm)
+        now = time.monotonic()
+        speed = self._tokens / (now - self._last)
+        loss = sum(losses) / max(1.0, self._tokens)
+        self._last, self.pending, self._tokens = now, [], 0.0
+        return Moment(
+            progress.step,
+            progress.epoch,
+            loss,
+            norm,
+            rate,
+            progress.tokens,
+            speed,
+            progress.seconds,
+            share,
+            used_memory(device),
+            limit,
+            self.left(progress, share, limit),
+        )
+
+
+def used_memory(device: torch.device) -> int:
+    """Bytes at the highest: on the GPU, or of this process."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_reserved(device)
+    if sys.platform == "win32":  # it does not say
+        return 0
+    scale = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * scale
+
 
 SAVE_EVERY = 120.0  # seconds of training between two checkpoints at the most
 TENTH, SHORTEST = 0.1, 5.0  # of a time limit, and seconds at the least, lie between two validations by the clock
@@ -55,38 +169,31 @@ class Trainer:
 
     def __init__(
         self,
+        run: Run,
         task: Task,
-        settings: TrainSettings,
-        folder: Path,
         listener: Listener,
         *,
-        width: int,
-        longest: int,
         device: torch.device,
         workers: Workers = ALONE,
-        belonging: Mapping[str, object] | None = None,
-        showing: Showing | None = None,
         general: Task | None = None,
     ) -> None:
-        """``belonging`` is what the weights belong to, as every checkpoint says: that of the run as it was opened.
-        ``showing`` writes the samples of a validation and the sentence that is watched. ``general`` is the task on a
-        general test set, which is measured beside its own."""
+        """``general`` is the task on a general test set, which is measured beside its own."""
         self.task = task.to(device)
-        self.settings = settings
-        self.folder = folder
+        self.settings = settings = run.settings.train
+        self.width = run.settings.model.width
+        self.folder = run.folder
+        self.belonging = belonging(run)  # what the weights belong to, as every checkpoint says
         self.listener = listener
         self.device = device
         self.workers = workers
-        self.belonging = belonging
-        self.showing = showing
         self.general = general
         self.progress = Progress()
-        self.schedule = Schedule(settings.schedule, settings.rate, settings.warmup, width)
         self.adapters = restrict(task.model, settings)
         if self.adapters is not None:
             task.add_module("adapters", self.adapters)
         self.weights = checkpoint.model_tensors(task)
         self.kind = step_kind(settings, device, workers)
+        longest = task.longest(run.settings.data.longest)
         self.feed = Feed(task, settings, longest=longest, kind=self.kind, device=device, workers=workers)
         self.optimizer = make_optimizer(
             settings.optimizer,
@@ -97,14 +204,14 @@ class Trainer:
             capturable=self.kind in GRAPHS,
         )
         self.average = None
-        if isinstance(settings.average, MovingAverageSettings):
-            self.average = averaging.MovingAverage(self.weights, settings.average.decay)
+        if settings.average.kind == "moving":
+            self.average = optimizer.MovingAverage(self.weights, settings.average.decay)
         self.best_step: int | None = (
             None  # the best checkpoint there is, also where the validation of an interruption found it
         )
         self.validated = self.saved = 0.0  # seconds of training at the last validation and checkpoint
         self.validating = 0.0  # seconds that a validation takes
-        self.mean: tuple[int, averaging.Weights] = (-1, {})  # of the last checkpoints, and at which step
+        self.mean: tuple[int, optimizer.Weights] = (-1, {})  # of the last checkpoints, and at which step
         self.damaged: set[Path] = set()  # checkpoints that were reported
         self.captures = 2 * settings.shapes if self.kind in GRAPHS else 0  # so many first steps may be slow
 
@@ -271,25 +378,23 @@ class Trainer:
 
     def _rate(self, number: int) -> float:
         since = self.progress.since_step if self.settings.schedule in DECAYING else 0
-        return self.schedule(max(1, number - since), self._share_done())
+        return learning_rate(self.settings, self.width, max(1, number - since), self._share_done())
 
     # Steps
 
     def _step(self) -> TrainStep:
-        settings = self.settings
-        recipe = StepContext(
+        kind = GraphStep if self.kind in GRAPHS else EagerStep
+        return kind(
             self.task,
             self.optimizer,
             self.average,
-            settings.clip,
-            uses_bfloat16(settings, self.device),
-            self.device,
-            self.workers,
-            self.adapters,
+            clip=self.settings.clip,
+            autocast=uses_bfloat16(self.settings, self.device),
+            compiled=self.kind.startswith("compiled"),
+            workers=self.workers,
+            adapters=self.adapters,
+            tell=self.listener.tell,
         )
-        if self.kind in GRAPHS:
-            return GraphStep(recipe, compiled=self.kind == "compiled-graph")
-        return EagerStep(recipe, compiled=self.kind == "compiled", tell=self.listener.tell)
 
     # Validation and checkpoints
 
@@ -299,11 +404,11 @@ class Trainer:
         pace.pause()
         if self.workers.leads:
             average = self._averaged()
-            with averaging.swapped(self.weights, average), torch.compiler.set_stance("force_eager"):
+            with optimizer.swapped(self.weights, average), torch.compiler.set_stance("force_eager"):
                 scores = self.task.validate(self.device)
                 general = self.general.validate(self.device) if self.general else None
-                samples = self.showing.sampled(scores.written, self.device) if self.showing else ()
-                watched = self._watched()
+                samples = showing.sampled(self.task, scores.written, self.device)
+                watched = showing.watched(self.task, self.settings.watch, self.device)
             value = _metric(scores, self.settings.metric)
             now = self.progress
             best = is_better(value, now.best)
@@ -337,19 +442,15 @@ class Trainer:
     def _is_landmark(self) -> bool:
         """Whether to look at the watched sentence between validations: after 1, 2, 4, 8, … steps, for most is learned
         early. One sentence more is little work, and becomes ever rarer."""
-        watching = self.showing is not None and bool(self.showing.sentence)
-        return watching and self.workers.leads and self.progress.step.bit_count() == 1
+        return bool(self.settings.watch) and self.workers.leads and self.progress.step.bit_count() == 1
 
     def _watch(self, pace: Pace) -> None:
         """Look at the watched sentence while the clock of training stands still."""
         pace.pause()
-        with averaging.swapped(self.weights, self._averaged()):
-            watched = self._watched()
+        with optimizer.swapped(self.weights, self._averaged()):
+            watched = showing.watched(self.task, self.settings.watch, self.device)
         self._tell_watched(watched)
         pace.resume()
-
-    def _watched(self) -> Watched | None:
-        return self.showing.watched(self.device) if self.showing else None
 
     def _tell_watched(self, watched: Watched | None) -> None:
         if watched is not None:
@@ -359,15 +460,15 @@ class Trainer:
         """A reason to stop. Only the first process validates and knows; asking synchronises all processes."""
         return "patience" if self.workers.leads and 0 < self.settings.patience <= self.progress.stale else ""
 
-    def _averaged(self) -> averaging.Weights:
+    def _averaged(self) -> optimizer.Weights:
         """The weights to judge and to keep besides the trained ones; none without averaging."""
         if self.average is not None:
             return self.average.weights()
-        if isinstance(self.settings.average, LastAverage):
+        if self.settings.average.kind == "last":
             if self.mean[0] != self.progress.step:
                 now = {name: tensor.cpu() for name, tensor in self.weights.items()}
                 before = self._snapshots(self.settings.average.count - 1)
-                self.mean = self.progress.step, averaging.mean([*before, now])
+                self.mean = self.progress.step, optimizer.mean_weights([*before, now])
             return self.mean[1]
         return {}
 
@@ -389,7 +490,9 @@ class Trainer:
     def _save(self) -> None:
         self.saved = self.progress.seconds
         if self.workers.leads:
-            checkpoint.save(self._checkpoint(), self.folder / "checkpoints", self.belonging)
+            optimizer = checkpoint.optimizer_tensors(self.optimizer)
+            saved = Checkpoint(self.progress, self.weights, self._averaged(), optimizer)
+            checkpoint.save(saved, self.folder / "checkpoints", self.belonging)
             if self.best_step is not None or self.progress.best is not None:
                 best = self.progress.best_step if self.best_step is None else self.best_step
                 checkpoint.point_to_best(self.folder, best)
@@ -404,13 +507,9 @@ class Trainer:
         spare = {f"step-{self.progress.best_step}"}
         if self.adapters is not None:
             spare.add(FIRST)
-        if isinstance(average, LastAverage):
+        if average.kind == "last":
             spare |= {path.name for path in checkpoint.judged(folder)[-average.count :]}
         checkpoint.prune(folder, self.settings.keep, spare)
-
-    def _checkpoint(self) -> Checkpoint:
-        optimizer = checkpoint.optimizer_tensors(self.optimizer)
-        return Checkpoint(self.progress, self.weights, self._averaged(), optimizer)
 
     def begin(self, weights: Mapping[str, Tensor]) -> None:
         """Take over the weights of another training, and nothing else. What a task learns beside its model may be

@@ -2,10 +2,104 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Literal, assert_never
 
 import torch
 from torch import Tensor, nn
+
+from regard.errors import SettingsError, did_you_mean
+from regard.nn.transformer import DecoderLayer, EncoderLayer
+from regard.settings import TrainSettings
+
+# What of a model learns: all of it, all but some parts, or low-rank additions to its matrices (LoRA).
+
+EMBEDDINGS = "embeddings"  # of both sides, wherever they are
+
+
+class Adapters(nn.Module):
+    """``W = W₀ + α/r · B A`` for the matrices in the layers of a Transformer, A (r, in) and B (out, r) learned (Hu et
+    al., 2021).
+
+    The model holds W, never the parts of it: its forward pass, validation and checkpoints are those of ordinary
+    weights. The gradient of W gives those of A and B, ``α/r · Bᵀ dW`` and ``α/r · dW Aᵀ``; after each step W is put
+    together again.
+    """
+
+    def __init__(self, matrices: Iterable[Tensor], rank: int, alpha: float) -> None:
+        super().__init__()
+        self.scale = alpha / rank
+        self._matrices = list(matrices)  # the model's own; in a list, a module does not take them for its parameters
+        self.down, self.up = nn.ParameterList(), nn.ParameterList()
+        for matrix in self._matrices:
+            outputs, inputs = matrix.shape
+            self.down.append(nn.Parameter(torch.randn(rank, inputs, device=matrix.device) * inputs**-0.5))
+            self.up.append(nn.Parameter(torch.zeros(outputs, rank, device=matrix.device)))
+        self.settle()
+
+    def settle(self) -> None:
+        """The matrices as they are now are those that are added to."""
+        self._first = [matrix.detach().clone() for matrix in self._matrices]
+
+    @torch.no_grad()
+    def project(self) -> None:
+        """The gradients of the matrices become those of the adapters."""
+        for matrix, down, up in zip(self._matrices, self.down, self.up, strict=True):
+            if matrix.grad is not None:
+                down.grad = self.scale * (up.T @ matrix.grad)
+                up.grad = self.scale * (matrix.grad @ down.T)
+                matrix.grad = None
+
+    @torch.no_grad()
+    def merge(self) -> None:
+        """The matrices with what the adapters add to them now."""
+        for matrix, first, down, up in zip(self._matrices, self._first, self.down, self.up, strict=True):
+            matrix.copy_(torch.addmm(first, up, down, alpha=self.scale))
+
+
+def restrict(model: nn.Module, settings: TrainSettings) -> Adapters | None:
+    """Let only those parts of a model learn that shall; what does not has no gradient. Returns its adapters, if any."""
+    frozen = _frozen(model, settings.freeze)
+    if settings.adapt.kind == "lora":
+        matrices = [matrix for matrix in _matrices(model) if id(matrix) not in frozen]
+        if not matrices:
+            raise SettingsError(
+                "train.adapt.kind = lora: adapts the layers of a Transformer, and here is none that learns; use 'none'"
+            )
+        adapters = Adapters(matrices, settings.adapt.rank, settings.adapt.alpha)
+        frozen = {id(parameter) for parameter in model.parameters()} - {id(matrix) for matrix in matrices}
+    else:
+        adapters = None
+    for parameter in model.parameters():
+        parameter.requires_grad = id(parameter) not in frozen
+    if not any(parameter.requires_grad for parameter in model.parameters()):
+        raise SettingsError(f"train.freeze = {', '.join(settings.freeze)}: leaves nothing that learns; freeze less")
+    return adapters
+
+
+def _frozen(model: nn.Module, parts: Iterable[str]) -> set[int]:
+    """Parameters of some parts; what is shared with others is in all of them."""
+    named = list(model.named_parameters(remove_duplicate=False))
+    found = set[int]()
+    for part in parts:
+        inside = {id(parameter) for name, parameter in named if _is_in(name, part)}
+        if not inside:
+            known = {".".join(name.split(".")[:depth]) for name, _ in named for depth in (1, 2)}
+            raise SettingsError(f"train.freeze = {part}: no such part; {did_you_mean(part, {EMBEDDINGS, *known})}")
+        found |= inside
+    return found
+
+
+def _is_in(name: str, part: str) -> bool:
+    return "embedding" in name.split(".") if part == EMBEDDINGS else f"{name}.".startswith(f"{part}.")
+
+
+def _matrices(model: nn.Module) -> list[Tensor]:
+    """Of all linear maps in the layers of a Transformer: attention and feed-forward."""
+    layers = [module for module in model.modules() if isinstance(module, EncoderLayer | DecoderLayer)]
+    return [each.weight for layer in layers for each in layer.modules() if isinstance(each, nn.Linear)]
 
 
 def make_optimizer(
@@ -48,3 +142,91 @@ def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
             group["lr"].fill_(rate)
         else:
             group["lr"] = rate
+
+
+# Learning rates over time: a warm-up from zero, then one of five ways to go on.
+
+DECAYING = ("cosine", "linear")  # these end at zero: training beyond that starts them again
+
+
+def learning_rate(settings: TrainSettings, width: int, step: int, progress: float) -> float:
+    """At step 1, 2, …, for a model of this width; ``progress`` is the share of the whole training that lies behind."""
+    rate, warmup = settings.rate, settings.warmup
+    rise = min(1.0, step / warmup) if warmup else 1.0
+    match settings.schedule:
+        case "constant":
+            return rate * rise
+        case "noam":  # Vaswani et al. (2017), eq. 3
+            slowest = step**-0.5 if not warmup else min(step**-0.5, step * warmup**-1.5)
+            return rate * width**-0.5 * slowest
+        case "inverse_square_root":
+            return rate * min(rise, (max(warmup, 1) / step) ** 0.5)
+        case "cosine":
+            return rate * rise * 0.5 * (1 + math.cos(math.pi * min(1.0, progress)))
+        case "linear":
+            return rate * rise * max(0.0, 1 - progress)
+        case _:
+            assert_never(settings.schedule)
+
+
+# Averages of the weights: often better than the weights themselves, and never used to train on.
+
+Weights = dict[str, Tensor]
+
+
+class MovingAverage:
+    """``average ← decay · average + (1 − decay) · weights`` after each step, quicker at first.
+
+    The decay of step n is at most ``(1 + n) / (10 + n)``, so that the random beginning is soon forgotten.
+    """
+
+    def __init__(self, weights: Weights, decay: float) -> None:
+        self.decay = decay
+        self.floating = [name for name, tensor in weights.items() if tensor.is_floating_point()]
+        self._weights = [weights[name] for name in self.floating]
+        self._average = [tensor.clone() for tensor in self._weights]
+
+    def share(self, step: int) -> float:
+        """How much of the weights goes into the average at this step."""
+        return 1 - min(self.decay, (1 + step) / (10 + step))
+
+    @torch.no_grad()
+    def update(self, share: Tensor | float) -> None:
+        if isinstance(share, Tensor):
+            differences = torch._foreach_sub(self._weights, self._average)
+            torch._foreach_mul_(differences, share)
+            torch._foreach_add_(self._average, differences)
+        else:
+            torch._foreach_lerp_(self._average, self._weights, share)
+
+    def weights(self) -> Weights:
+        return dict(zip(self.floating, self._average, strict=True))
+
+    @torch.no_grad()
+    def load(self, weights: Mapping[str, Tensor]) -> None:
+        for name, tensor in self.weights().items():
+            tensor.copy_(weights[name])
+
+
+def mean_weights(snapshots: list[Mapping[str, Tensor]]) -> Weights:
+    """The mean of several sets of weights, in float64 on the way."""
+    names = [name for name, tensor in snapshots[0].items() if tensor.is_floating_point()]
+    return {
+        name: torch.stack([snapshot[name].double() for snapshot in snapshots]).mean(0).to(snapshots[0][name].dtype)
+        for name in names
+    }
+
+
+@contextmanager
+def swapped(weights: Weights, average: Mapping[str, Tensor]) -> Iterator[None]:
+    """The model with averaged weights for the time being."""
+    kept = {name: weights[name].clone() for name in average}
+    with torch.no_grad():
+        for name, tensor in average.items():
+            weights[name].copy_(tensor)
+    try:
+        yield
+    finally:
+        with torch.no_grad():
+            for name, tensor in kept.items():
+                weights[name].copy_(tensor)

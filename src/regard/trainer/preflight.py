@@ -10,15 +10,15 @@ from typing import Annotated
 import torch
 from pydantic import Field
 
-from regard.data.encoding import Column
-from regard.data.examples import Ragged
+from regard.data.encoding import Column, Ragged
 from regard.data.shards import Shards
 from regard.errors import ResourceError
 from regard.explain.answer import Answer, computed
-from regard.runs.folder import steps
+from regard.runs.folder import Run, steps
 from regard.runs.log import clock
-from regard.settings import TrainSettings
+from regard.settings import TrainSettings, TransformerModel
 from regard.tasks.task import Task
+from regard.text.tokenizers import Tokenizers
 from regard.trainer.loop import Trainer
 
 TOKENS: tuple[Column, ...] = ("source", "target")
@@ -81,9 +81,9 @@ def _size(count: int) -> str:
     return f"{count / 2**20:,.0f} MB" if count < 2**30 else f"{count / 2**30:.1f} GB"
 
 
-def preflight(trainer: Trainer, settings: TrainSettings, *, depth: int, width: int, size: int) -> Preflight:
+def preflight(trainer: Trainer, run: Run) -> Preflight:
     """From the model, the first epoch's plan and a quick measurement of the machine."""
-    task, plan = trainer.task, trainer.feed.batches.plan(0)
+    task, plan, settings = trainer.task, trainer.feed.batches.plan(0), trainer.settings
     parameters = sum(parameter.numel() for parameter in task.parameters())
     tokens = _mean_tokens(task, len(plan))
     working = parameters - _embedding_parameters(task)
@@ -98,7 +98,7 @@ def preflight(trainer: Trainer, settings: TrainSettings, *, depth: int, width: i
         padding=plan.padding,
         unknown=_unknown(task),
         longest=_longest(task),
-        memory=_memory(parameters, settings, depth=depth, width=width, size=size),
+        memory=_memory(parameters, run),
         seconds=min(estimate, limit) if limit is not None else estimate,
         steps=settings.steps,
         within=settings.steps if limit is None else min(settings.steps, round(limit / each)),
@@ -109,6 +109,8 @@ def preflight(trainer: Trainer, settings: TrainSettings, *, depth: int, width: i
 
 def check_disk(trainer: Trainer) -> None:
     """Refuse to train where the checkpoints will not fit: a full disk is found out before the first step."""
+    if not trainer.workers.leads:
+        return
     there = len(steps(trainer.folder / "checkpoints"))
     needed = max(1, _kept(trainer.settings) - there) * checkpoint_size(trainer)
     free = shutil.disk_usage(trainer.folder).free
@@ -122,7 +124,7 @@ def check_disk(trainer: Trainer) -> None:
 def _kept(settings: TrainSettings) -> int:
     """Checkpoints that are there at once at the most: the last ones, those of an average, which may all be others, the
     best, and the one that is being written."""
-    return settings.keep + getattr(settings.average, "count", 0) + 2
+    return settings.keep + settings.average.count * (settings.average.kind == "last") + 2
 
 
 def checkpoint_size(trainer: Trainer) -> int:
@@ -133,10 +135,12 @@ def checkpoint_size(trainer: Trainer) -> int:
     return whole * (1 + (settings.average.kind != "none")) + trained * (1 if settings.optimizer == "sgd" else 2)
 
 
-def _memory(parameters: int, settings: TrainSettings, *, depth: int, width: int, size: int) -> int:
+def _memory(parameters: int, run: Run) -> int:
     """Weights, gradients and two moments; what the backward pass keeps of each layer and of the logits."""
+    settings, model, size = run.settings.train, run.settings.model, Tokenizers.load(run.tokenizer).target.size
+    depth = model.encoder_depth + model.decoder_depth if isinstance(model, TransformerModel) else 2 * model.depth
     states = 4 * (1 + 1 + (1 if settings.optimizer == "sgd" else 2) + (settings.average.kind == "moving"))
-    return parameters * states + settings.batch * (16 * width * depth + 3 * size) * 4
+    return parameters * states + settings.batch * (16 * model.width * depth + 3 * size) * 4
 
 
 def _mean_tokens(task: Task, batches: int) -> float:

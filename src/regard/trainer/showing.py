@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import torch
 
@@ -11,38 +10,31 @@ from regard.decode.texts import Part
 from regard.errors import DataError
 from regard.explain.alignment import attend
 from regard.explain.replay import resting
-from regard.explain.side import spell
-from regard.models.encoder_decoder import EncoderDecoder
-from regard.runs.samples import ValidationSample, Watched, Weights
+from regard.explain.trace import spell
+from regard.models.generator import EncoderDecoder
+from regard.runs.log import ValidationSample, Watched, Weights
 from regard.tasks.task import Attended, Task
-from regard.text.special import END
-from regard.text.tokenizer import Tokenizer
 from regard.text.tokenizers import Tokenizers
+from regard.text.vocabulary import END, Tokenizer
 
 SAMPLES = 5
 DIGITS = 4  # of a weight, in the log
 
 
-@dataclass(frozen=True)
-class Showing:
-    """What is shown of a task: some of its samples, and a sentence to watch (empty for none)."""
+def sampled(task: Task, written: Sequence[str], device: torch.device) -> tuple[ValidationSample, ...]:
+    """Some samples of a task as its model writes them now; what validation has ``written`` is not written again."""
+    shown = task.samples[:SAMPLES]
+    with resting(task.model):
+        outputs = written[:SAMPLES] or task.write([text for text, _ in shown], device)
+    return tuple(ValidationSample(*pair, output) for pair, output in zip(shown, outputs, strict=True))
 
-    task: Task
-    sentence: str = ""
 
-    def sampled(self, written: Sequence[str], device: torch.device) -> tuple[ValidationSample, ...]:
-        """The samples as the model writes them now; what validation has ``written`` of them is not written again."""
-        shown = self.task.samples[:SAMPLES]
-        with resting(self.task.model):
-            outputs = written[:SAMPLES] or self.task.write([text for text, _ in shown], device)
-        return tuple(ValidationSample(*pair, output) for pair, output in zip(shown, outputs, strict=True))
-
-    def watched(self, device: torch.device) -> Watched | None:
-        """The sentence as the model writes it now."""
-        if not self.sentence:
-            return None
-        with resting(self.task.model):
-            return self.task.watched(self.sentence, device, cross_attention)
+def watched(task: Task, sentence: str, device: torch.device) -> Watched | None:
+    """The sentence that is watched as the model writes it now; none if it is empty."""
+    if not sentence:
+        return None
+    with resting(task.model):
+        return task.watched(sentence, device, cross_attention)
 
 
 def check_length(sentence: str, tokenizer: Tokenizer, longest: int) -> None:

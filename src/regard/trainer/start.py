@@ -7,7 +7,6 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path, PurePath
@@ -15,43 +14,36 @@ from time import monotonic
 
 import torch
 
-from regard.data.encoding import RowEncoder
-from regard.data.examples import Examples
+from regard.data.encoding import Examples, RowEncoder
 from regard.data.shards import open_shards
 from regard.device import pick_device
 from regard.errors import DataError, ModelError, SettingsError
 from regard.files import remove
 from regard.runs import checkpoint
 from regard.runs.checkpoint import Checkpoint
-from regard.runs.folder import Progress, Run, belonging, belongs, occupied, steps
+from regard.runs.folder import Progress, Run, belongs, occupied, steps
 from regard.runs.log import Listener, Log, clock
-from regard.settings import NO_LIMIT, Machine, Settings, TransformerModel, choose, fit, load_settings, parse_time
+from regard.settings import NO_LIMIT, Machine, Settings, choose, fit, load_settings, parse_time
 from regard.tasks import vectors
 from regard.tasks.corpus import Files, Material, extent, general_material, materials
-from regard.tasks.kinds import task_of
+from regard.tasks.linking import guided
+from regard.tasks.load import task_of
 from regard.tasks.task import Task, column
-from regard.text.tokenizers import Tokenizers, size_remarks
+from regard.text.tokenizers import Frame, Tokenizers, learn, size_remarks
+from regard.text.vectors import Vectors
+from regard.text.vocabulary import Tokenizer
 from regard.trainer import teaching
-from regard.trainer.kinds import step_kind
+from regard.trainer.feed import ALONE, Workers, workers
 from regard.trainer.loop import Outcome, Trainer
+from regard.trainer.optimizer import DECAYING
 from regard.trainer.preflight import Preflight, check_disk
 from regard.trainer.preflight import preflight as estimate
-from regard.trainer.schedule import DECAYING
-from regard.trainer.showing import Showing, check_length
-from regard.trainer.workers import ALONE, Workers, workers
+from regard.trainer.showing import check_length
+from regard.trainer.steps import step_kind
 
 HELD_OUT = 200  # sentences translated at each validation
 EVERY = 10.0  # seconds between two lines about a preparation that takes long
 Tell = Callable[[str], None]
-
-
-@dataclass(frozen=True)
-class Opened:
-    """A run with everything that training needs."""
-
-    run: Run
-    task: Task
-    trainer: Trainer
 
 
 def train(preset: str | Path = "", *overrides: str, corpus: str = "", time: str = "", out: str | Path = "") -> Run:
@@ -81,9 +73,9 @@ def fitted(preset: str | Path, *overrides: str, device: str = "auto") -> tuple[S
                 f"{preset}: a run that begins with the weights of {base} has its settings; name no preset"
             )
         known = teaching.resolve(teaching.settings_from(base, *overrides))
-        return fit(known, extent(materials(known)[0], known.task), machine)
+        return fit(known, extent(materials(known)[0], known), machine)
     known = load_settings(preset or _any_preset(overrides), *overrides)
-    corpus = extent(materials(known)[0], known.task)
+    corpus = extent(materials(known)[0], known)
     if not preset:
         name, changes = choose(known, corpus, machine)
         known = load_settings(name, *changes, *overrides)
@@ -127,14 +119,15 @@ def start(folder: Path, settings: Settings, *listeners: Listener, device: str = 
         fresh = together.leads and not folder.exists()
         if together.leads:
             _can_begin(settings, chosen, together)
-            Run.create(folder, absolute(vectors.resolve(teaching.resolve(settings))))
+            _create(folder, settings)
         together.wait()
         with _held(folder, together):
             with _undone(folder, fresh=fresh):
-                opened = open_run(Run.open(folder), chosen, together, *listeners, remark=remark)
-                _begin(opened)
-                _check_disk(opened, together)
-            return opened.trainer.run()
+                run = Run.open(folder)
+                trainer = open_run(run, chosen, together, *listeners, remark=remark)
+                _begin(run, trainer)
+                check_disk(trainer)
+            return trainer.run()
 
 
 def _can_begin(settings: Settings, device: torch.device, together: Workers) -> None:
@@ -145,22 +138,24 @@ def _can_begin(settings: Settings, device: torch.device, together: Workers) -> N
         next(material.rows(task_of(settings.task).columns), None)
 
 
+def _create(folder: Path, settings: Settings) -> Run:
+    return Run.create(folder, absolute(vectors.resolve(teaching.resolve(settings))))
+
+
 def absolute(settings: Settings) -> Settings:
     """The settings with whole paths: a run can be resumed from anywhere."""
     data, train = settings.data, settings.train
     names = ("corpus", "source", "target", "valid_corpus", "valid_source", "valid_target")
     files = {name: _whole(getattr(data, name)) for name in names} | {"general": tuple(map(_whole, data.general))}
-    changed = {"data": data.model_copy(update=files), "train": train.model_copy(update={"base": _whole(train.base)})}
+    named: dict[str, object] = {"base": _whole(train.base)}
+    if train.alignment.kind == "guided":
+        named["alignment"] = train.alignment.model_copy(update={"links": _whole(train.alignment.links)})
+    changed = {"data": data.model_copy(update=files), "train": train.model_copy(update=named)}
     return settings.model_copy(update=changed)
 
 
 def _whole(path: str) -> str:
     return str(Path(path).absolute()) if path and Path(path).exists() else path
-
-
-def _check_disk(opened: Opened, together: Workers) -> None:
-    if together.leads:
-        check_disk(opened.trainer)
 
 
 def _held(folder: Path, together: Workers) -> AbstractContextManager[None]:
@@ -194,18 +189,18 @@ def resume(folder: Path, *listeners: Listener, device: str = "auto", time: str =
         saved = last_good(run, listener.tell)
         if time or more:
             run = _extended(run, Progress() if saved is None else saved.progress, time, more)
-        opened = open_run(run, chosen, together, *listeners)
+        trainer = open_run(run, chosen, together, *listeners)
         if saved is None:
-            _begin(opened)
+            _begin(run, trainer)
         else:
-            opened.trainer.resume(saved)
-        _check_disk(opened, together)
+            trainer.resume(saved)
+        check_disk(trainer)
         if time or more:
             if together.leads:
                 run.write()
-            opened.trainer.extend()
-            listener.tell(_going_on(run, opened.trainer.progress))
-        return opened.trainer.run()
+            trainer.extend()
+            listener.tell(_going_on(run, trainer.progress))
+        return trainer.run()
 
 
 def _extended(run: Run, progress: Progress, time: str, more: str) -> Run:
@@ -242,15 +237,14 @@ def _can_go_on(run: Run) -> None:
         )
 
 
-def _begin(opened: Opened) -> None:
+def _begin(run: Run, trainer: Trainer) -> None:
     """Before the very first step: another run's weights are taken over, or word vectors copied into the embedding.
     Later they are in the checkpoints."""
-    run = opened.run
     if run.settings.train.base:
-        teaching.begin(opened.trainer, run)
+        teaching.begin(trainer, run)
     if run.settings.model.vectors.file:
         tokenizer = Tokenizers.load(run.tokenizer).source
-        vectors.begin(opened.task.model, tokenizer, run.settings.model.vectors, opened.trainer.listener.tell)
+        vectors.begin(trainer.task.model, tokenizer, run.settings.model.vectors, trainer.listener.tell)
 
 
 def last_good(run: Run, tell: Tell) -> Checkpoint | None:
@@ -278,33 +272,19 @@ def _listener(run: Run, together: Workers, *listeners: Listener) -> Listener:
 
 def open_run(
     run: Run, device: torch.device, together: Workers = ALONE, *listeners: Listener, remark: str = ""
-) -> Opened:
+) -> Trainer:
     """Tokenizers, examples, model and trainer of a run. The first process makes what is missing."""
-    settings = run.settings
     listener = _listener(run, together, *listeners)
     if remark:
         listener.tell(remark)
-    torch.manual_seed(settings.train.seed)
+    torch.manual_seed(run.settings.train.seed)
     if not together.leads:
         together.wait()
     task = open_task(run, listener.tell)
     general = _general(run, task, listener.tell)
     if together.leads:
         together.wait()
-    trainer = Trainer(
-        task,
-        settings.train,
-        run.folder,
-        listener,
-        width=settings.model.width,
-        longest=task.longest(settings.data.longest),
-        device=device,
-        workers=together,
-        belonging=belonging(run),
-        showing=Showing(task, settings.train.watch),
-        general=general,
-    )
-    return Opened(run, task, trainer)
+    return Trainer(run, task, listener, device=device, workers=together, general=general)
 
 
 class _Silence:
@@ -332,6 +312,7 @@ def open_task(run: Run, tell: Tell) -> Task:
         _encoded(rows, encoder, run.data / name, tell) for name, rows in (("train", train_rows), ("valid", valid_rows))
     )
     held_out = [(row[0], row[-1]) for _, row in islice(valid_rows.rows(kind.columns), HELD_OUT)]
+    train = guided(run, train_rows, tokenizers, train, ProgressLines(tell, "learning links"))
     task = kind.open(run, tokenizers, train, valid, held_out)
     check_length(settings.train.watch, tokenizers.source, task.longest(settings.data.longest))
     return task
@@ -350,11 +331,11 @@ def _general(run: Run, task: Task, tell: Tell) -> Task | None:
 def _tell_held_out(rows: Material, kind: type[Task], tell: Tell) -> None:
     if not isinstance(rows, Files) or not rows.part:
         return
-    held, noun = rows.held_out(kind.columns), "pairs" if kind.texts == 2 else "texts"
-    if held.repeats:
+    (last, count, whole), noun = rows.held_out(kind.columns), "pairs" if kind.texts == 2 else "texts"
+    if last < 0:
         tell(f"too few {noun} to hold any out: validation repeats what training sees, and its score says little")
     else:
-        tell(f"held out for validation: {held.count:,} of {held.rows:,} {noun}, which training does not see")
+        tell(f"held out for validation: {count:,} of {whole:,} {noun}, which training does not see")
 
 
 def _encoded(rows: Material, encoder: RowEncoder, folder: Path, tell: Tell) -> Examples:
@@ -400,9 +381,13 @@ def _tokenizers(run: Run, kind: type[Task], rows: Material, tell: Tell) -> Token
     settings, text = run.settings, run.settings.text
     if settings.train.base:
         return teaching.inherit(run, kind, rows, tell)
-    tell(f"learning a {text.tokenizer} tokenizer of at most {text.size:,} pieces")
     names, pair = kind.columns, kind.texts == 2
     progress = ProgressLines(tell, "reading for the tokenizer")
+    if text.source.kind == "vectors":
+        return _of_vectors(
+            run, progress.counted(column(rows, names, 0)), column(rows, names, 1) if pair else None, tell
+        )
+    tell(f"learning a {text.tokenizer} tokenizer of at most {text.size:,} pieces")
     tokenizers = Tokenizers.learn(
         text.tokenizer,
         progress.counted(column(rows, names, 0)),
@@ -421,6 +406,21 @@ def _tokenizers(run: Run, kind: type[Task], rows: Material, tell: Tell) -> Token
     return tokenizers
 
 
+def _of_vectors(run: Run, sources: Iterator[str], targets: Iterator[str] | None, tell: Tell) -> Tokenizers:
+    """The scale of the vectors that are read, and a tokenizer of what is written, where that is text."""
+    text = run.settings.text
+    source = Vectors.learn(sources, patch=text.source.patch, bands=text.source.bands)
+    missing = f", {len(source.missing)} of them missing now and then" if source.missing else ""
+    tell(f"learned the scale of {len(source.mean)} numbers a vector{missing}")
+    target: Tokenizer = source
+    if targets is not None:
+        how = {"size": text.size, "minimum": text.minimum, "seed": run.settings.train.seed}
+        target = learn(text.tokenizer, targets, case=text.case, **how)
+    tokenizers = Tokenizers(source, target, frame=Frame(after=()))
+    tokenizers.save(run.tokenizer)
+    return tokenizers
+
+
 def preflight(
     folder: Path, settings: Settings | None, *listeners: Listener, device: str = "auto", remark: str = ""
 ) -> Preflight:
@@ -428,17 +428,6 @@ def preflight(
     chosen = pick_device(device)
     fresh = not folder.exists()
     _can_begin(Run.open(folder).settings if settings is None else settings, chosen, ALONE)
-    run = (
-        Run.open(folder)
-        if settings is None
-        else Run.create(folder, absolute(vectors.resolve(teaching.resolve(settings))))
-    )
+    run = Run.open(folder) if settings is None else _create(folder, settings)
     with occupied(folder), _undone(folder, fresh=fresh):
-        return _estimate(open_run(run, chosen, ALONE, *listeners, remark=remark))
-
-
-def _estimate(opened: Opened) -> Preflight:
-    model = opened.run.settings.model
-    depth = model.encoder_depth + model.decoder_depth if isinstance(model, TransformerModel) else 2 * model.depth
-    size = Tokenizers.load(opened.run.tokenizer).target.size
-    return estimate(opened.trainer, opened.run.settings.train, depth=depth, width=model.width, size=size)
+        return estimate(open_run(run, chosen, ALONE, *listeners, remark=remark), run)

@@ -8,45 +8,150 @@ shape and replays that, because a small model on a GPU otherwise spends its time
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+import shutil
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Any, Protocol
+from functools import reduce
+from importlib.util import find_spec
+from statistics import median
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from regard.errors import ResourceError
+from regard.device import take_threads
+from regard.errors import ResourceError, SettingsError
+from regard.nn.embeddings import Embedding
 from regard.nn.fast import allocator as memory
+from regard.nn.fast import random as chance
+from regard.nn.layers import BatchNorm
+from regard.settings import TrainSettings
 from regard.tasks.task import Task, Tensors
-from regard.trainer.adapting import Adapters
-from regard.trainer.averaging import MovingAverage
-from regard.trainer.optimizer import set_rate
-from regard.trainer.parts import Parts
-from regard.trainer.workers import ALONE, Workers
+from regard.trainer.feed import ALONE, Workers
+from regard.trainer.optimizer import Adapters, MovingAverage, set_rate
+
+# A batch on several threads of a CPU, each with some of its rows from the first operation to the last.
+#
+# Torch divides every operation among its threads, and they meet after each: hundreds of times in a step, often for
+# less work than the meeting takes. Here they meet once. The loss is a sum over rows, so that the sum of the gradients
+# is the gradient of the whole, up to rounding; `tests/parity/test_parts.py` binds the two.
+#
+# Beside another busy process two threads may be slower than one: each step waits for the one that shares its core. So
+# the parts are run side by side or one after another, whichever has been faster of late. They are the same parts
+# either way: who runs them changes no number.
+
+MOST = 4  # parts: more of them would wait for Python's lock
+FEATURES = 1 << 14  # that a layer has for the tokens of a part at least: with less, threads wait for Python's lock
+TRY_EVERY = 10.0  # seconds after which the other way to run the parts is tried again
+TRIED, CLEARLY = 3, 0.95  # steps that it is tried for, and the share of the time it may take to be kept
+
+Loss = Callable[[Tensors], Tensor]
+Found = tuple[Tensor, tuple[Tensor | None, ...]]
 
 
-@dataclass(frozen=True)
-class StepContext:
-    """What every kind of step needs."""
+class Company:
+    """Parallel, or sequential because other processes need the cores? Whichever is faster now, found by measuring."""
 
-    task: Task
-    optimizer: torch.optim.Optimizer
-    average: MovingAverage | None
-    clip: float
-    autocast: bool
-    device: torch.device
-    workers: Workers = ALONE
-    adapters: Adapters | None = None
+    def __init__(self) -> None:
+        self.together = True
+        self._usual: deque[float] = deque(maxlen=5)  # seconds a token, of the last steps
+        self._tried: list[float] | None = None  # the same, the other way, while that is being tried
+        self._last = time.monotonic()
 
-    def precision(self) -> Any:
-        if not self.autocast:
-            return nullcontext()
-        return torch.autocast(self.device.type, torch.bfloat16, cache_enabled=False)
+    @property
+    def side_by_side(self) -> bool:
+        """How the next step is run."""
+        return self.together if self._tried is None else not self.together
 
-    def parameters(self) -> list[nn.Parameter]:
-        return list(self.task.parameters())
+    def took(self, cost: float) -> None:
+        """How long the step took, in seconds a token."""
+        if self._tried is None:
+            self._usual.append(cost)
+            if len(self._usual) == self._usual.maxlen and time.monotonic() - self._last >= TRY_EVERY:
+                self._tried = []
+            return
+        self._tried.append(cost)
+        if len(self._tried) == TRIED:
+            if median(self._tried) < CLEARLY * median(self._usual):
+                self.together = not self.together
+                self._usual.clear()
+            self._tried, self._last = None, time.monotonic()
+
+
+class Parts:
+    """Losses and gradients by parts. Each part draws its random numbers from a seed that torch's generator gives, so
+    that a training is the same whenever it is repeated with as many threads."""
+
+    def __init__(self, loss: Loss, parameters: Sequence[nn.Parameter], width: int) -> None:
+        """``width`` is that of the model: features a token."""
+        self.loss, self.parameters, self.width = loss, parameters, width
+        threads = torch.get_num_threads()
+        self.count = min(threads, MOST)
+        each, ready = threads // self.count, threading.Barrier(self.count)
+        self.company = Company()
+        self.pool = ThreadPoolExecutor(self.count, "part", take_threads, (each,))
+        list(self.pool.map(lambda _: ready.wait(), range(self.count)))  # all threads have started
+
+    @staticmethod
+    def of(task: nn.Module, loss: Loss) -> Parts | None:
+        """None where there is one thread alone, where statistics are those of a whole batch, and for recurrent models:
+        their loops over time are Python's, which one thread at a time can go through."""
+        modules = list(task.modules())
+        if torch.get_num_threads() == 1 or any(isinstance(module, BatchNorm | nn.RNNBase) for module in modules):
+            return None
+        width = max(module.weight.shape[1] for module in modules if isinstance(module, Embedding))
+        return Parts(loss, [parameter for parameter in task.parameters() if parameter.requires_grad], width)
+
+    def divides(self, batch: Tensors) -> bool:
+        """Whether there is enough to do."""
+        tokens = max(column.shape[:2].numel() for column in batch.columns())
+        return len(batch) >= self.count and tokens * self.width >= self.count * FEATURES
+
+    def backward(self, batch: Tensors, scale: float) -> float:
+        """Add the gradient of ``scale · loss`` to that of the parameters; returns the loss."""
+        seeds = torch.randint(1 << 62, (self.count,)).tolist()
+        parts, began = list(zip(batch.parts(self.count), seeds, strict=True)), time.monotonic()
+        if self.company.side_by_side:
+            jobs = [self.pool.submit(self._gradients, part, scale, seed) for part, seed in parts]
+            found = [job.result() for job in jobs]
+        else:
+            found = [self.pool.submit(self._gradients, part, scale, seed).result() for part, seed in parts]
+        self.company.took((time.monotonic() - began) / max(column.shape[:2].numel() for column in batch.columns()))
+        self._add([gradients for _, gradients in found])
+        return sum(float(loss) for loss, _ in found)
+
+    @contextmanager
+    def meeting(self) -> Iterator[None]:
+        """What is done for all parts together (sums, clipping, the optimizer) is done by one thread: torch's team would
+        wait for each other, and a norm is rounded differently with another number of them."""
+        before = torch.get_num_threads()
+        torch.set_num_threads(1)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(before)
+
+    def _gradients(self, part: Tensors, scale: float, seed: int) -> Found:
+        with chance.seeded(seed):
+            loss = self.loss(part)
+            return loss.detach(), torch.autograd.grad(loss * scale, self.parameters, allow_unused=True)
+
+    def _add(self, found: list[tuple[Tensor | None, ...]]) -> None:
+        """Always in the same order, so that rounding is the same."""
+        for parameter, gradients in zip(self.parameters, zip(*found, strict=True), strict=True):
+            there = [gradient for gradient in (parameter.grad, *gradients) if gradient is not None]
+            parameter.grad = reduce(torch.add, there) if there else None
+
+
+Tell = Callable[[str], None]
+Captured = tuple[torch.cuda.CUDAGraph, Tensors, Tensor, Tensor]  # a step with its inputs, its loss and its norm
 
 
 @dataclass(frozen=True)
@@ -58,89 +163,117 @@ class Taken:
     skipped: bool = False
 
 
-class TrainStep(Protocol):
+class TrainStep(ABC):
     """Takes one update."""
 
+    backend: ClassVar[str] = "inductor"  # of torch.compile
+
+    def __init__(
+        self,
+        task: Task,
+        optimizer: torch.optim.Optimizer,
+        average: MovingAverage | None = None,
+        *,
+        clip: float = 1.0,
+        autocast: bool = False,
+        compiled: bool = False,
+        workers: Workers = ALONE,
+        adapters: Adapters | None = None,
+        tell: Tell = print,
+    ) -> None:
+        self.task, self.optimizer, self.average, self.adapters = task, optimizer, average, adapters
+        self.clip, self.autocast, self.workers, self.tell = clip, autocast, workers, tell
+        self.device = next(task.parameters()).device
+        self._set_up(compiled=compiled)
+
+    @abstractmethod
+    def _set_up(self, *, compiled: bool) -> None:
+        """What this kind of step keeps."""
+
+    @abstractmethod
     def __call__(self, group: Sequence[Tensors], count: float, rate: float, number: int) -> Taken:
         """Update from the batches of one step with ``count`` predictions over all processes; ``number`` is 1, 2, …"""
 
+    def _precision(self) -> Any:
+        if not self.autocast:
+            return nullcontext()
+        return torch.autocast(self.device.type, torch.bfloat16, cache_enabled=False)
 
-class EagerStep:
+    def _clip(self) -> Tensor:
+        """The norm of the gradient, which is at most ``clip`` afterwards. Never waits for the device."""
+        if self.adapters is not None:
+            self.adapters.project()
+        gradients = [parameter.grad for parameter in self.task.parameters() if parameter.grad is not None]
+        norm = nn.utils.get_total_norm(gradients)
+        if self.clip:
+            torch._foreach_mul_(gradients, torch.clamp(self.clip / (norm + 1e-6), max=1.0))
+        return norm
+
+    def _change(self, share: Tensor | float) -> None:
+        """New weights, ``share`` of which goes into their average."""
+        self.optimizer.step()
+        if self.adapters is not None:
+            self.adapters.merge()
+        if self.average is not None:
+            self.average.update(share)
+
+
+class EagerStep(TrainStep):
     """The step as it is written. Batches that do not fit into memory are split, and it says so.
 
     Compiled, the loss is one graph for all shapes. A choice of the real targets has a shape that depends on
     the data and would cut that graph in two, so it goes without (``static``).
     """
 
-    def __init__(
-        self,
-        recipe: StepContext,
-        *,
-        compiled: bool = False,
-        backend: str = "inductor",
-        tell: Callable[[str], None] = print,
-    ) -> None:
-        if recipe.device.type == "cpu":
+    def _set_up(self, *, compiled: bool) -> None:
+        if self.device.type == "cpu":
             memory.keep_freed()
-        self.recipe = recipe
-        self.tell = tell
         self.static = compiled
-        loss: nn.Module = recipe.task
-        if recipe.workers.world > 1:
-            loss = DistributedDataParallel(loss, find_unused_parameters=recipe.adapters is not None)
-        self.loss: Any = torch.compile(loss, dynamic=True, backend=backend) if compiled else loss
-        alone = recipe.device.type == "cpu" and recipe.workers.world == 1 and not compiled
-        self.parts = Parts.of(recipe.task, self._loss) if alone else None
+        loss: nn.Module = self.task
+        if self.workers.world > 1:
+            loss = DistributedDataParallel(loss, find_unused_parameters=self.adapters is not None)
+        self.loss: Any = torch.compile(loss, dynamic=True, backend=self.backend) if compiled else loss
+        alone = self.device.type == "cpu" and self.workers.world == 1 and not compiled
+        self.parts = Parts.of(self.task, self._loss) if alone else None
 
     def __call__(self, group: Sequence[Tensors], count: float, rate: float, number: int) -> Taken:
         with nullcontext() if self.parts is None else self.parts.meeting():
-            return self._update(group, count, rate, number)
-
-    def _update(self, group: Sequence[Tensors], count: float, rate: float, number: int) -> Taken:
-        recipe = self.recipe
-        recipe.optimizer.zero_grad(set_to_none=True)
-        total = sum(self._backward(batch, count, last=batch is group[-1]) for batch in group)
-        if recipe.adapters is not None:
-            recipe.adapters.project()
-        norm = _clip(recipe.parameters(), recipe.clip)
-        if not math.isfinite(total) or not bool(norm.isfinite()):
-            recipe.optimizer.zero_grad(set_to_none=True)
-            return Taken(total, norm, skipped=True)
-        set_rate(recipe.optimizer, rate)
-        recipe.optimizer.step()
-        if recipe.adapters is not None:
-            recipe.adapters.merge()
-        if recipe.average is not None:
-            recipe.average.update(recipe.average.share(number))
-        return Taken(total, norm)
+            self.optimizer.zero_grad(set_to_none=True)
+            total = sum(self._backward(batch, count, last=batch is group[-1]) for batch in group)
+            norm = self._clip()
+            if not math.isfinite(total) or not bool(norm.isfinite()):
+                self.optimizer.zero_grad(set_to_none=True)
+                return Taken(total, norm, skipped=True)
+            set_rate(self.optimizer, rate)
+            self._change(0.0 if self.average is None else self.average.share(number))
+            return Taken(total, norm)
 
     def _loss(self, batch: Tensors) -> Any:
-        with self.recipe.precision():
+        with self._precision():
             return self.loss(batch, static=self.static)
 
     def _backward(self, batch: Tensors, count: float, *, last: bool) -> float:
         """Add a batch's gradient; returns its summed loss. DDP averages over processes, so that is undone here."""
-        recipe = self.recipe
         if self.parts is not None and self.parts.divides(batch):
             return self.parts.backward(batch, 1 / count)
-        sync = self.loss.no_sync() if recipe.workers.world > 1 and not last else nullcontext()
+        sync = self.loss.no_sync() if self.workers.world > 1 and not last else nullcontext()
         try:
             with sync:
                 loss = self._loss(batch)
-                (loss * (recipe.workers.world / count)).backward()
+                (loss * (self.workers.world / count)).backward()
                 return float(loss.detach())
         except torch.OutOfMemoryError:
-            if len(batch) == 1 or recipe.workers.world > 1:
+            if len(batch) == 1 or self.workers.world > 1:
                 raise ResourceError(
                     f"memory: not enough for a batch of {len(batch)} rows; lower train.batch or data.longest"
                 ) from None
         self.tell(f"memory: not enough for {len(batch)} rows at once; they go in two halves")
-        if recipe.device.type == "cuda":
+        if self.device.type == "cuda":
             torch.cuda.empty_cache()
         return sum(self._backward(half, count, last=last) for half in batch.parts(2))
 
 
-class GraphStep:
+class GraphStep(TrainStep):
     """The whole step as one CUDA graph for each batch shape.
 
     The first batch of a shape is an ordinary step, which also warms up; the second is captured and
@@ -148,53 +281,45 @@ class GraphStep:
     Compiled, the parts that a model repeats are fused into fewer kernels first, once for all shapes.
     """
 
-    def __init__(self, recipe: StepContext, *, compiled: bool = False) -> None:
-        self.recipe = recipe
+    def _set_up(self, *, compiled: bool) -> None:
         if compiled:
-            recipe.task.compile_parts()
+            self.task.compile_parts()
         self.stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         self.pool = torch.cuda.graph_pool_handle()
         self.met: set[tuple[torch.Size, ...]] = set()
-        self.graphs: dict[tuple[torch.Size, ...], _Captured] = {}
-        self.count = torch.ones((), device=recipe.device)
-        self.share = torch.zeros((), device=recipe.device)
+        self.graphs: dict[tuple[torch.Size, ...], Captured] = {}
+        self.count = torch.ones((), device=self.device)
+        self.share = torch.zeros((), device=self.device)
 
     def __call__(self, group: Sequence[Tensors], count: float, rate: float, number: int) -> Taken:
         (batch,) = group
-        average = self.recipe.average
-        set_rate(self.recipe.optimizer, rate)
+        set_rate(self.optimizer, rate)
         self.count.fill_(count)
-        self.share.fill_(average.share(number) if average is not None else 0.0)
+        self.share.fill_(self.average.share(number) if self.average is not None else 0.0)
         shape = tuple(column.shape for column in batch.columns())
         if shape not in self.met:
             self.met.add(shape)
             return self._warm(batch)
         if shape not in self.graphs:
             self.graphs[shape] = self._capture(batch)
-        captured = self.graphs[shape]
-        for kept, column in zip(captured.batch.columns(), batch.columns(), strict=True):
+        graph, inputs, loss, norm = self.graphs[shape]
+        for kept, column in zip(inputs.columns(), batch.columns(), strict=True):
             kept.copy_(column, non_blocking=True)
-        captured.graph.replay()
-        return Taken(torch.clone(captured.loss), torch.clone(captured.norm))  # the next replay writes over them
+        graph.replay()
+        return Taken(torch.clone(loss), torch.clone(norm))  # the next replay writes over them
 
     def _update(self, batch: Tensors) -> tuple[Tensor, Tensor]:
         """Everything on the device; a gradient that is not finite changes nothing."""
-        recipe = self.recipe
-        recipe.optimizer.zero_grad(set_to_none=True)  # captured, each graph makes its own in the pool they share
-        with recipe.precision():
-            loss = recipe.task(batch, static=True)
+        optimizer = self.optimizer
+        optimizer.zero_grad(set_to_none=True)  # captured, each graph makes its own in the pool they share
+        with self._precision():
+            loss = self.task(batch, static=True)
         (loss / self.count).backward()
-        if recipe.adapters is not None:
-            recipe.adapters.project()
-        norm = _clip(recipe.parameters(), recipe.clip)
+        norm = self._clip()
         found = (~norm.isfinite()).float()
-        recipe.optimizer.found_inf = found  # type: ignore[attr-defined]  # the fused kernels leave out such a step
-        recipe.optimizer.grad_scale = None  # type: ignore[attr-defined]
-        recipe.optimizer.step()
-        if recipe.adapters is not None:
-            recipe.adapters.merge()
-        if recipe.average is not None:
-            recipe.average.update(self.share)
+        optimizer.found_inf = found  # type: ignore[attr-defined]  # the fused kernels leave out such a step
+        optimizer.grad_scale = None  # type: ignore[attr-defined]
+        self._change(self.share)
         return loss.detach(), norm
 
     def _warm(self, batch: Tensors) -> Taken:
@@ -204,26 +329,40 @@ class GraphStep:
         torch.cuda.current_stream().wait_stream(self.stream)
         return Taken(loss, norm)
 
-    def _capture(self, batch: Tensors) -> _Captured:
+    def _capture(self, batch: Tensors) -> Captured:
         kept = Tensors(*(column.clone() for column in batch.columns()))
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph, pool=self.pool, stream=self.stream):
             loss, norm = self._update(kept)
-        return _Captured(graph, kept, loss, norm)
+        return graph, kept, loss, norm
 
 
-@dataclass(frozen=True)
-class _Captured:
-    graph: torch.cuda.CUDAGraph
-    batch: Tensors
-    loss: Tensor
-    norm: Tensor
+# Which kind of step a training takes, and in which precision.
+
+GRAPHS = ("graph", "compiled-graph")
+PAYS = 300.0  # seconds of training that win back the time to compile
 
 
-def _clip(parameters: list[nn.Parameter], largest: float) -> Tensor:
-    """The norm of the gradient, which is at most ``largest`` afterwards. Never waits for the device."""
-    gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
-    norm = nn.utils.get_total_norm(gradients)
-    if largest:
-        torch._foreach_mul_(gradients, torch.clamp(largest / (norm + 1e-6), max=1.0))
-    return norm
+def step_kind(settings: TrainSettings, device: torch.device, workers: Workers) -> str:
+    """Which kind of step, and why another cannot be had."""
+    can_capture = device.type == "cuda" and workers.world == 1 and settings.accumulate == 1
+    can_capture = can_capture and settings.scheduled_sampling == 0
+    if settings.step == "auto":
+        pays = can_compile() and (settings.seconds is None or settings.seconds >= PAYS)
+        return ("compiled-graph" if pays else "graph") if can_capture else "eager"
+    if settings.step in GRAPHS and not can_capture:
+        raise SettingsError(
+            f"train.step = {settings.step}: needs one GPU, train.accumulate = 1 and no scheduled sampling; use 'auto'"
+        )
+    return settings.step
+
+
+def can_compile() -> bool:
+    """Whether kernels can be made here: Triton is there, and a C compiler for what calls them."""
+    return find_spec("triton") is not None and any(shutil.which(name) for name in ("cc", "gcc", "clang"))
+
+
+def uses_bfloat16(settings: TrainSettings, device: torch.device) -> bool:
+    if settings.precision == "auto":
+        return device.type == "cuda" and torch.cuda.is_bf16_supported()
+    return settings.precision == "bfloat16"

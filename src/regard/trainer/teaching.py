@@ -12,19 +12,17 @@ import torch
 
 from regard.errors import ModelError, SettingsError
 from regard.runs import checkpoint
-from regard.runs.folder import MANIFEST, Run, belongs, best_checkpoint, digest, flat
-from regard.runs.origin import ORIGIN
+from regard.runs.folder import MANIFEST, ORIGIN, Run, belongs, best_checkpoint, digest, flat
 from regard.settings import Settings, load_settings, read_settings
 from regard.settings.languages import languages_of
 from regard.tasks.predictor import Rows
 from regard.tasks.task import Task, column
-from regard.text.grafting import graft_both, origins, recut_targets
-from regard.text.known import WordCounter
-from regard.text.tokenizer import Tokenizer
+from regard.text.grafting import graft_both, origins
+from regard.text.reading import commonest, count_words
 from regard.text.tokenizers import Tokenizers
-from regard.text.vocabulary import Vocabulary
-from regard.trainer.averaging import Weights
+from regard.text.vocabulary import Tokenizer, Vocabulary
 from regard.trainer.loop import Trainer
+from regard.trainer.optimizer import Weights
 
 MEANING = ("task", "pool", "model", "text")  # the settings that say what weights mean
 FREE = {"model.dropout", "model.attention_dropout", "model.vectors.forget", "text.sampling"}
@@ -86,14 +84,11 @@ def inherit(run: Run, kind: type[Task], rows: Rows, tell: Callable[[str], None])
         words = (word for text in column(rows, kind.columns, 0) for word in text.split())
         Vocabulary.load(base.words).extended(words).save(run.words)
     if theirs.known is not None and not theirs.known.whole:
-        before = dict(zip(theirs.known.counted.tokens, theirs.known.counted.counts, strict=True))
-        counter = WordCounter(run.settings.text.case, Counter(before))
-        for _ in counter.watch(column(rows, kind.columns, 0)):
+        counts = Counter(dict(zip(theirs.known.counted.tokens, theirs.known.counted.counts, strict=True)))
+        for _ in count_words(column(rows, kind.columns, 0), run.settings.text.case, counts):
             pass
-        counted = counter.commonest()
-    tokenizers = replace(recut_targets(theirs), counted=counted, folder=None)
-    if tokenizers.target != theirs.target:
-        tell("the run's sentencepiece model is that of the source: targets are cut into the vocabulary's own pieces")
+        counted = commonest(counts)
+    tokenizers = replace(theirs, counted=counted, folder=None)
     if count := run.settings.train.graft:
         sides = [column(rows, kind.columns, place) for place in range(kind.texts)]
         tokenizers = graft_both(tokenizers, sides[0], sides[-1] if len(sides) > 1 else iter(()), count)

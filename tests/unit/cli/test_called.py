@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from regard.cli import called, main
+from regard.cli import main, streams
 from regard.cli.main import app, run
 from regard.cli.streams import between_words, say
 
@@ -31,31 +31,31 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_program_off_the_path_is_named_by_its_place(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert called.command() == ".venv/bin/regard"
+    assert streams.command() == ".venv/bin/regard"
     monkeypatch.setattr(sys, "argv", [".venv/bin/regard"])
-    assert called.command() == ".venv/bin/regard"
+    assert streams.command() == ".venv/bin/regard"
     monkeypatch.chdir("/")
     monkeypatch.setattr(sys, "argv", [str(program)])
-    assert called.command() == str(program)[1:]  # below the folder "/"
+    assert streams.command() == str(program)[1:]  # below the folder "/"
 
 
 def test_a_program_on_the_path_is_named_by_its_name(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(program.parent))
-    assert called.command() == "regard"
+    assert streams.command() == "regard"
 
 
 def test_a_module_is_named_with_its_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", [str(tmp_path / "regard" / "__main__.py")])
-    assert called.command() == f"{Path(sys.executable).name} -m regard"
+    assert streams.command() == f"{Path(sys.executable).name} -m regard"
 
 
 def test_commands_in_a_text_are_those_that_work_here_and_the_rest_stays(program: Path) -> None:
     assert program.exists()
     told = "Regard: try regard translate runs/demo, not my-regard train; regard is a word; regard --help"
     expected = told.replace("try regard", "try .venv/bin/regard").replace("; regard --", "; .venv/bin/regard --")
-    assert called.as_called(told) == expected
+    assert streams.as_called(told) == expected
 
 
 def test_complaints_hints_and_lines_name_it_so(program: Path, capsys: Capture) -> None:
@@ -70,7 +70,7 @@ def test_complaints_hints_and_lines_name_it_so(program: Path, capsys: Capture) -
 
 def test_all_verbs_are_known_to_hints() -> None:
     verbs = {command.name for command in app.registered_commands} | {group.name for group in app.registered_groups}
-    assert set(called.VERBS) == verbs
+    assert set(streams.VERBS) == verbs
 
 
 def test_a_terminal_breaks_lines_between_words_and_commands_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:

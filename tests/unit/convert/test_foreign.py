@@ -15,10 +15,10 @@ from regard.convert.foreign import MOST_PIECES, NEVER, Foreign, Ids, write
 from regard.errors import ModelError, ResourceError
 from regard.runs.archive import pack, unpack
 from regard.runs.checkpoint import model_tensors
+from regard.runs.folder import Origin, origin_of
 from regard.runs.listing import summarise
-from regard.runs.origin import Origin, origin_of
-from regard.tasks.load import load, open_material
-from regard.text.special import END, PAD, SPECIAL_TOKENS, START, UNK
+from regard.tasks.load import load, open_translator
+from regard.text.vocabulary import END, PAD, SPECIAL_TOKENS, START, UNK
 
 
 def test_special_tokens_have_our_ids_wherever_theirs_are() -> None:
@@ -58,7 +58,7 @@ def test_vocabularies_beyond_all_measure_or_beyond_the_matrices_are_refused() ->
 
 
 def changed(run: Path, extra: str = "", *, without: str = "", fill: float = 0.0, size: int = 0) -> Foreign:
-    material = open_material(run)
+    material = open_translator(run)
     weights = {name: tensor.clone() for name, tensor in model_tensors(material.models[0]).items()}
     weights[BIAS] = torch.full((size or len(weights[BIAS]),), fill)
     weights.pop(without, None)

@@ -22,9 +22,9 @@ from regard.convert import package
 from regard.convert.ctranslate2 import ModelFile
 from regard.convert.package import read_bytes, read_json
 from regard.errors import ModelError, ResourceError
-from regard.runs.origin import origin_of
+from regard.runs.folder import origin_of
 from regard.tasks.engines import export
-from regard.tasks.load import load, open_material
+from regard.tasks.load import load, open_translator
 
 pytest.importorskip("ctranslate2")
 
@@ -33,7 +33,7 @@ pytest.importorskip("ctranslate2")
 def engine(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model of CTranslate2's, which no test changes."""
     folder = tmp_path_factory.mktemp("models")
-    made = export(open_material(small_run(folder / "run", "text.joint=false")), folder / "engine", "float32")
+    made = export(open_translator(small_run(folder / "run", "text.joint=false")), folder / "engine", "float32")
     (made / "README.md").unlink(missing_ok=True)  # the card says what it knows of a licence
     return made
 
@@ -73,7 +73,7 @@ def test_every_form_of_one_model_is_found(form: str, engine: Path, tmp_path: Pat
     assert dict(origin.files)["model.bin"]
     if form not in ("file", "model"):
         assert (origin.name, origin.licence) == ("en_fr-1", "The model is licensed CC0.")
-        assert open_material(run).run.settings.data.languages == "en-fr"
+        assert open_translator(run).run.settings.data.languages == "en-fr"
 
 
 def wheel(packed: Path, file: Path) -> Path:
@@ -267,7 +267,7 @@ def test_vocabularies_and_merges_that_are_no_text_are_refused(engine: Path, tmp_
     (model / "bpe.codes").write_bytes(b"\xff")
     refused(model, "bpe.codes: not UTF-8", tmp_path)
     (model / "bpe.codes").write_bytes(b"#version: 0.2\n")
-    assert open_material(imported(model, tmp_path / "merges")).tokenizers.source.kind == "subword-nmt"
+    assert open_translator(imported(model, tmp_path / "merges")).tokenizers.source.kind == "subword-nmt"
     (model / "source_vocabulary.json").unlink()
     (model / "source_vocabulary.txt").write_bytes(b"\xff\n")
     refused(model, "source_vocabulary.txt: not UTF-8", tmp_path)

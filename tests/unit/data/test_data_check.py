@@ -8,9 +8,8 @@ import pytest
 
 from regard.cli.main import run
 from regard.data import CheckReport, Corpus, check, clean, mend, split, stats
-from regard.data.check import SIDES, Finding
-from regard.data.seen import Seen
-from regard.data.split import suffixes
+from regard.data.check import SIDES, Finding, Seen
+from regard.data.clean import suffixes
 from regard.errors import DataError, SettingsError
 from regard.text import ByteTokenizer, Tokenizers
 

@@ -128,6 +128,14 @@ def test_tmx_gives_units_by_language_without_markup(tmp_path) -> None:
     assert list(read_texts(Corpus((path,), ("fr",)))) == ["Appuyez ici", "chat"]
 
 
+def test_a_unit_of_one_language_does_not_choose_the_languages(tmp_path) -> None:
+    alone = '<tu><tuv xml:lang="en"><seg>alone</seg></tuv></tu>'
+    both = '<tu><tuv xml:lang="en"><seg>cat</seg></tuv><tuv xml:lang="fr"><seg>chat</seg></tuv></tu>'
+    for units, expected in ((alone + both, [("cat", "chat")]), ("<tu></tu>" + alone, [])):
+        (tmp_path / "a.tmx").write_text(f"<tmx><body>{units}</body></tmx>", encoding="utf-8")
+        assert [row for _, row in Corpus((str(tmp_path / "a.tmx"),)).rows(("source", "target"))] == expected
+
+
 def test_a_large_tmx_arrives_in_pieces(tmp_path) -> None:
     unit = '<tu><tuv xml:lang="en"><seg>{0}</seg></tuv><tuv xml:lang="fr"><seg>{0} {0}</seg></tuv></tu>\n'
     body = "".join(unit.format(number) for number in range(3000))

@@ -16,8 +16,9 @@ from regard.models import build
 from regard.nn.embeddings import Embedding
 from regard.nn.words import LetterConvolution, WordEmbedding
 from regard.tasks import vectors
-from regard.text.special import UNK
 from regard.text.tokenizers import Tokenizers, learn, seen_words
+from regard.text.vocabulary import UNK, Vocabulary
+from regard.text.words import SpaceTokenizer
 
 WORDS = {"the": [0.5, -1.0, 2.0], "cat": [1.0, 0.25, -3.0], "souris": [0.0, 1.5, 1.0]}
 GLOVE = "".join(f"{word} {' '.join(map(str, numbers))}\n" for word, numbers in WORDS.items()).encode()
@@ -53,9 +54,9 @@ def test_a_word_may_hold_spaces(tmp_path: Path) -> None:
 
 def test_a_capital_is_looked_up_as_written_and_then_in_small_letters(tmp_path: Path) -> None:
     path = write(tmp_path, "v.txt", b"us 1 2\nUS 3 4\ncat 5 6\n")
-    found = find_vectors(path, ["Cat", "dog", "US", "us", "Us"])
-    assert found.places == [0, 2, 3, 4]
-    assert found.vectors.tolist() == [[5, 6], [3, 4], [1, 2], [1, 2]]
+    places, vectors = find_vectors(path, ["Cat", "dog", "US", "us", "Us"])
+    assert places == [0, 2, 3, 4]
+    assert vectors.tolist() == [[5, 6], [3, 4], [1, 2], [1, 2]]
 
 
 @pytest.mark.parametrize(
@@ -124,7 +125,7 @@ def test_vectors_take_their_places_and_are_counted(frozen: bool, tmp_path: Path)
     path = write(tmp_path, "v.txt", GLOVE)
     overrides = ("task=tag", f"model.vectors.file={path}", "model.letters=7", "model.width=3")
     settings = vectors.resolve(small.settings("lstm", *overrides, f"model.vectors.frozen={str(frozen).lower()}"))
-    tokenizer = learn("space", ["The cat sat"]).extended(["souris", "the"])  # type: ignore[attr-defined]
+    tokenizer = SpaceTokenizer(Vocabulary.count(["The", "cat", "sat"]).extended(["souris", "the"]))
     model = build.labeller(settings.model, tokenizer.size, 5, seen=seen_words(tokenizer))
     told: list[str] = []
     vectors.begin(model, tokenizer, settings.model.vectors, told.append)

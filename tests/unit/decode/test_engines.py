@@ -20,11 +20,11 @@ from regard.decode.engines.captured import Captured
 from regard.decode.options import Options
 from regard.decode.rules import Beam, Sample
 from regard.errors import ModelError, ResourceError, SettingsError
-from regard.serve.app import Service, create_app
+from regard.serve.app import create_app
 from regard.serve.library import Library
 from regard.settings.call import DecodeSettings
-from regard.tasks.engines import Auto, CTranslate2, LoadedModel, _cached, _open, choose, export
-from regard.tasks.load import load, open_material
+from regard.tasks.engines import Auto, CTranslate2, _cached, _open, choose, export
+from regard.tasks.load import load, open_translator
 from regard.trainer.start import start
 
 ctranslate2 = pytest.importorskip("ctranslate2")
@@ -136,7 +136,7 @@ def test_a_run_that_may_only_be_read_is_converted_elsewhere(copied: Path, monkey
 
 
 def test_a_damaged_folder_is_named(copied: Path) -> None:
-    folder = _cached(open_material(copied), "float32")
+    folder = _cached(open_translator(copied), "float32")
     (folder / "model.bin").write_bytes(b"nothing")
     with pytest.raises(ResourceError, match=r"ctranslate2-float32: ctranslate2 cannot use it .*; remove the folder"):
         _open(ctranslate2, folder, "float32")
@@ -144,7 +144,7 @@ def test_a_damaged_folder_is_named(copied: Path) -> None:
 
 @pytest.mark.parametrize("name", ["model.bin", "shared_vocabulary.json", "config.json"])
 def test_a_converted_model_that_is_damaged_is_made_again(copied: Path, name: str) -> None:
-    folder = _cached(open_material(copied), "float32")
+    folder = _cached(open_translator(copied), "float32")
     whole = (folder / name).read_bytes()
     for damage in (whole[: len(whole) // 2], None):
         (folder / name).unlink() if damage is None else (folder / name).write_bytes(damage)
@@ -155,7 +155,7 @@ def test_a_converted_model_that_is_damaged_is_made_again(copied: Path, name: str
 def test_a_service_searches_with_its_engine_and_names_it(copied: Path) -> None:
     heard: list[str] = []
     library = Library(None, [copied], decode=DecodeSettings(engine="ctranslate2"), tell=heard.append)
-    with TestClient(create_app(Service(library)), "http://localhost") as client:
+    with TestClient(create_app(library), "http://localhost") as client:
         assert client.get("/api/v1/runs/run").json()["summary"]["engine"] == ""
         for more, expected in (({}, load(copied).translate(TEXTS[0])), ({"prefix": "le"}, None)):
             asked = {"run": "run", "texts": [TEXTS[0]], "alignment": False} | more
@@ -176,9 +176,9 @@ def test_int8_has_a_folder_of_its_own(copied: Path) -> None:
 
 
 def test_an_engine_that_does_not_fit_is_refused_in_one_line(trained: Path) -> None:
-    material = open_material(trained)
-    several = LoadedModel(material.run, material.models * 2, material.tokenizers, material.device, 7)
-    elsewhere = LoadedModel(material.run, material.models, material.tokenizers, torch.device("meta"), 7)
+    material = open_translator(trained)
+    several = replace(material, models=material.models * 2)
+    elsewhere = replace(material, device=torch.device("meta"))
     with pytest.raises(SettingsError, match="engine = nativ: no such engine; did you mean 'native'"):
         choose("nativ", material)
     with pytest.raises(SettingsError, match="translates with one run, and here are several"):
@@ -191,8 +191,8 @@ def test_an_engine_that_does_not_fit_is_refused_in_one_line(trained: Path) -> No
 
 def test_on_a_gpu_our_own_search_is_the_one_in_captured_steps(trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """There is no GPU here: the engine is told of one, and searches where the weights are."""
-    material = open_material(trained)
-    there = LoadedModel(material.run, material.models, material.tokenizers, torch.device("cuda"), material.longest)
+    material = open_translator(trained)
+    there = replace(material, device=torch.device("cuda"))
     searcher = choose("native", there)
     assert isinstance(searcher.engine, Captured)
     native = load(trained)
@@ -213,7 +213,7 @@ def test_on_a_gpu_our_own_search_is_the_one_in_captured_steps(trained: Path, mon
 def test_auto_stays_with_the_loop_where_the_other_engine_is_missing_or_would_differ(
     trained: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    material = open_material(trained)
+    material = open_translator(trained)
     assert isinstance(choose("auto", material).engine, Auto)
     with monkeypatch.context() as changed:
         changed.setattr(regard.tasks.engines, "unfit", lambda _: "model.kind = recurrent: not here")
@@ -306,12 +306,12 @@ def test_a_converted_model_that_cannot_be_used_leaves_auto_with_the_loop(
 
 
 def test_a_run_is_exported_to_a_folder_with_its_tokenizers(trained: Path, tmp_path: Path) -> None:
-    folder = export(open_material(trained), tmp_path / "out", "float32")
+    folder = export(open_translator(trained), tmp_path / "out", "float32")
     assert {path.name for path in folder.iterdir()} == {
         *("README.md", "config.json", "model.bin", "regard.json", "shared_vocabulary.json", "tokenizer"),
     }
     with pytest.raises(ModelError, match="out: is there already; choose another folder"):
-        export(open_material(trained), tmp_path / "out", "float32")
+        export(open_translator(trained), tmp_path / "out", "float32")
 
 
 def test_the_verbs_take_an_engine(copied: Path, tmp_path: Path, capsys: Capture) -> None:

@@ -146,7 +146,7 @@ def test_the_command_prints_a_table_for_people_and_json_for_programs(
 ) -> None:
     out = [str(tmp_path / "compare.html"), str(tmp_path / "compare.json")]
     texts = tmp_path / "texts"
-    arguments = [*map(str, runs), *QUICK, "--out", out[0], "--out", out[1], "--texts", str(texts), "--json"]
+    arguments = [*map(str, runs), *QUICK, "--out", out[0], "--out", out[1], f"measure.texts={texts}", "--json"]
     assert cli(["compare", *arguments, "measure.edges=6,7", "measure.metrics=chrf,bleu"]) == 0
     captured = capsys.readouterr()
     numbers = json.loads(captured.out)

@@ -16,13 +16,12 @@ import pytest
 
 import corpora_for_tests as small
 from regard.cli.main import run
-from regard.cli.progress import LineCounter
-from regard.cli.streams import hush
+from regard.cli.streams import LineCounter, hush
 from regard.errors import DataError, SettingsError
 from regard.evaluate import evaluate as evaluation
 from regard.evaluate.evaluate import Texts, alignment_of, check_measures, score, training_counts
 from regard.fable.corpus import generate
-from regard.metrics.by_length import by_length
+from regard.metrics.groups import by_length
 from regard.metrics.translation import measure
 from regard.runs.folder import Run
 from regard.settings.call import MeasureSettings
@@ -67,7 +66,7 @@ def told(folder: Path, capsys: Capture, *flags: str) -> dict[str, object]:
 
 
 def test_a_run_translates_and_what_it_wrote_is_measured(trained: Path, tmp_path: Path, capsys: Capture) -> None:
-    found = told(trained, capsys, "--out", str(tmp_path / "out.fr"), "--beam", "2", "measure.resamples=11")
+    found = told(trained, capsys, "--out", str(tmp_path / "out.fr"), "decode.beam=2", "measure.resamples=11")
     written = (tmp_path / "out.fr").read_text(encoding="utf-8").split("\n")[:-1]
     found_again = load(trained / "run").translate([source for source, _ in PAIRS], beam=2)
     assert written == [each.text for each in found_again]
@@ -190,7 +189,7 @@ def test_links_are_read_from_attention_and_joined_with_those_of_a_reverse_run(
     start(tmp_path / "luong", small.settings("luong-dot", "train.steps=3"), small.Notes(), device="cpu")
     gold = write(tmp_path / "gold", ["0-0 1-1"] * len(PAIRS))
     files = ["--source", str(trained / "test.en"), "--target", str(trained / "test.fr"), f"measure.alignment={gold}"]
-    flags = [*files, "--device", "cpu", "--beam", "1", "measure.resamples=0", "--json"]
+    flags = [*files, "--device", "cpu", "decode.beam=1", "measure.resamples=0", "--json"]
 
     def found(*more: str) -> dict[str, float]:
         assert run(["evaluate", str(tmp_path / "luong"), *flags, *more]) == 0
@@ -209,7 +208,7 @@ def test_links_are_read_from_attention_and_joined_with_those_of_a_reverse_run(
 
 
 MISTAKES = {
-    "an empty beam": (["--beam", "0"], 2, "beam = 0: a beam holds"),
+    "an empty beam": (["decode.beam=0"], 2, "beam = 0: a beam holds"),
     "an unknown metric": (["measure.metrics=bleu,tre"], 2, "metrics = tre: no such metric; did you mean 'ter'?"),
     "no metric": (["measure.metrics=,"], 2, "metrics = none"),
     "edges that are no numbers": (["measure.edges=10,x"], 2, "measure.edges.1 = 'x': not valid"),
@@ -295,8 +294,8 @@ def test_a_word_tokenizer_of_the_source_has_counted(trained: Path) -> None:
     found = training_counts(Run.open(trained / "run"), ["the cat"])
     lines = [pair.source for pair in generate("fr", count=300, split="train", maximum_words=8)]
     expected = Counter(word for line in lines for word in split_words(line))
-    assert found.words is not None
-    assert {word: found.words[word] for word in expected} == expected
+    assert found[0] is not None
+    assert {word: found[0][word] for word in expected} == expected
 
 
 def test_words_are_cut_as_they_were_counted_marks_for_capitals_included(tmp_path: Path) -> None:
@@ -304,11 +303,11 @@ def test_words_are_cut_as_they_were_counted_marks_for_capitals_included(tmp_path
     evaluation.Tokenizers.learn("word", ["The cat", "the cat"], ["le", "le"], joint=False, case="mark").save(
         prepared.tokenizer
     )
-    found = training_counts(prepared, [])
-    assert found.words is not None
-    assert found.cut("THE Cat") == ["⇪", "the", "⇧", "cat"]
-    assert [found.words.get(word, 0) for word in found.cut("THE Cat")] == [1, 2, 1, 2]
-    assert [found.words.get(word, 0) for word in found.cut("The yeti")] == [1, 2, 0]
+    words, _, cut = training_counts(prepared, [])
+    assert words is not None
+    assert cut("THE Cat") == ["⇪", "the", "⇧", "cat"]
+    assert [words.get(word, 0) for word in cut("THE Cat")] == [1, 2, 1, 2]
+    assert [words.get(word, 0) for word in cut("The yeti")] == [1, 2, 0]
 
 
 def test_else_the_training_text_is_read_once_more(tmp_path: Path) -> None:
@@ -318,19 +317,18 @@ def test_else_the_training_text_is_read_once_more(tmp_path: Path) -> None:
     prepared = counted(tmp_path / "run", *corpus, "text.joint=true")
     evaluation.Tokenizers.learn("word", ["the"], ["le"], joint=True).save(prepared.tokenizer)
     found = training_counts(prepared, ["the yeti, bear"])
-    assert found.words == {"the": 2, "yeti": 0, "￭,": 1, "bear": 2}
-    assert found.origin == f"the training text, {source}"
+    assert found == ({"the": 2, "yeti": 0, "￭,": 1, "bear": 2}, f"the training text, {source}", split_words)
     Path(source).unlink()
     gone = training_counts(prepared, ["the yeti"])
-    assert gone.words is None
-    assert "the training text is not there" in gone.origin
+    assert gone[0] is None
+    assert "the training text is not there" in gone[1]
 
 
 def test_a_hub_is_not_asked_again(tmp_path: Path) -> None:
     prepared = counted(tmp_path / "run", "data.corpus='hf://some/set'", "text.joint=true")
     evaluation.Tokenizers.learn("byte", [], [], joint=True).save(prepared.tokenizer)
     found = training_counts(prepared, ["the"])
-    assert found == evaluation.Counts(None, "hf://some/set is not read again for counts")
+    assert found == (None, "hf://some/set is not read again for counts", split_words)
     texts = Texts(["a"] * 3, ["b"] * 3)
     result = evaluation.evaluate(texts, ["b"] * 3, found, MeasureSettings(resamples=0))
     assert result.rarities == []
@@ -339,7 +337,7 @@ def test_a_hub_is_not_asked_again(tmp_path: Path) -> None:
 def test_people_are_told_why_rare_words_are_not_measured(
     trained: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(evaluation, "training_counts", lambda *_: evaluation.Counts(None, "the text is gone"))
+    monkeypatch.setattr(evaluation, "training_counts", lambda *_: (None, "the text is gone", split_words))
     assert run(arguments(trained, "--hypotheses", str(trained / "worse.fr"), "measure.resamples=0")) == 0
     assert "BLEU by rare words: not measured, the text is gone" in capsys.readouterr().err
 
@@ -359,23 +357,22 @@ def test_scores_come_line_by_line_with_sums_for_people(trained: Path, capsys: Ca
 
 
 def test_every_piece_has_its_log_probability(trained: Path, capsys: Capture) -> None:
-    assert run(arguments(trained, "--tokens", verb="score")) == 0
-    total, *pieces = capsys.readouterr().out.split("\n")[0].split("\t")
-    values = [float(piece.rpartition("=")[2]) for piece in pieces]
-    assert [piece.rpartition("=")[0] for piece in pieces][-1] == "<end>"
-    assert sum(values) == pytest.approx(float(total), abs=1e-3)
+    assert run(arguments(trained, "--json", verb="score")) == 0
+    row = json.loads(capsys.readouterr().out.split("\n")[0])
+    assert [token["piece"] for token in row["tokens"]][-1] == "<end>"
+    assert sum(token["log_probability"] for token in row["tokens"]) == pytest.approx(row["log_probability"], abs=1e-3)
 
 
 def test_scores_as_json_are_those_of_python(trained: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(evaluation, "CHUNK", 7)  # several chunks, and one that is not full
-    assert run(arguments(trained, "--tokens", "--json", verb="score")) == 0
+    assert run(arguments(trained, "--json", verb="score")) == 0
     *rows, sums = [json.loads(line) for line in capsys.readouterr().out.split("\n")[:-1]]
     monkeypatch.setattr(evaluation, "CHUNK", 1000)
     expected = list(score(load(trained / "run"), PAIRS))
     for number, (row, scored) in enumerate(zip(rows, expected, strict=True), start=1):
         assert row["line"] == number
-        assert row["log_probability"] == pytest.approx(scored.total, abs=1e-4)
-        assert [token["piece"] for token in row["tokens"]] == scored.pieces
+        assert row["log_probability"] == pytest.approx(sum(value for _, value in scored), abs=1e-4)
+        assert [token["piece"] for token in row["tokens"]] == [piece for piece, _ in scored]
     assert sums["lines"] == 61
     assert sums["perplexity"] == pytest.approx(math.exp(-sums["log_probability"] / sums["pieces"]))
 

@@ -20,22 +20,22 @@ from regard.decode.options import Options
 from regard.decode.rules import Beam
 from regard.errors import DataError, SettingsError
 from regard.evaluate.report import PINNED, POINTS, learning, report
-from regard.evaluate.run_report import CurvePoint, Learning, Look, RunReport
+from regard.evaluate.run_report import Learning, Look, RunReport
 from regard.evaluate.sentences import LOOKS, MOST_CELLS, RANDOM, WORST
 from regard.explain.beam import search_tree
 from regard.explain.heatmap import HeatMap
 from regard.fable.corpus import generate
-from regard.metrics.sentences import sentence_scores
+from regard.metrics.translation import sentence_scores
 from regard.runs.folder import Run
 from regard.settings.call import DecodeSettings, MeasureSettings
-from regard.show.beam_page import beam_page
+from regard.show.page import beam_page
 from regard.show.pictures import logarithmic
 from regard.show.run_page import limits, run_page
 from regard.show.sentences import lighting, linked_output, linked_source
 from regard.show.svg import svg
-from regard.show.tree import PRUNED, drawn_nodes, way_to, written
+from regard.show.svg_tree import PRUNED, drawn_nodes, way_to, written
 from regard.trainer.start import start
-from reports import ARABIC, HINDI, NASTY, by_hand, labelled, sentence, tree
+from reports import ARABIC, HINDI, NASTY, by_hand, labelled, moment, sentence, tree
 
 Capture = pytest.CaptureFixture[str]
 Runs = Callable[[str], Path]
@@ -254,7 +254,7 @@ def test_a_long_log_is_thinned_to_what_can_be_seen(runs: Runs, tmp_path: Path) -
     found = learning(run)
     assert len(found.moments) == POINTS
     assert found.moments[-1].step == 1009
-    assert found.moments[0] == CurvePoint(5, 3.0, 1.0, 0.5)
+    assert found.moments[0] == moment(5, 3.0, 1.0, 0.5)
     assert found.validations == ()
 
 
@@ -399,9 +399,10 @@ def test_linked_words_share_a_class_and_say_what_they_belong_to() -> None:
 
 def test_numbers_that_json_does_not_have_are_null_and_leave_gaps() -> None:
     known = by_hand()
-    moments = (CurvePoint(1, math.nan, math.inf, 1.0), *known.learning.moments)
+    moments = (moment(1, math.nan, math.inf, 1.0), *known.learning.moments)
     broken = replace(known, learning=replace(known.learning, moments=moments))
-    assert broken.as_json()["learning"]["moments"][0] == {"step": 1, "loss": None, "norm": None, "rate": 1.0}
+    first = broken.as_json()["learning"]["moments"][0]
+    assert (first["step"], first["loss"], first["norm"], first["rate"]) == (1, None, None, 1.0)
     assert "nan" not in run_page(broken).lower().replace("nano", "")
 
 

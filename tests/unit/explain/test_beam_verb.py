@@ -29,7 +29,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_tree_shows_what_was_kept_and_why_the_rest_left(folder: Path, capsys: Capture) -> None:
-    assert run(["beam", str(folder), CAT, "--beam", "2"]) == 0
+    assert run(["beam", str(folder), CAT, "decode.beam=2"]) == 0
     shown = capsys.readouterr()
     printed = shown.out.splitlines()
     assert printed[2].split() == ["log", "p", "normed", "<start>"]
@@ -42,7 +42,7 @@ def test_a_tree_shows_what_was_kept_and_why_the_rest_left(folder: Path, capsys: 
 
 
 def test_numbers_are_those_of_the_search(folder: Path, capsys: Capture) -> None:
-    assert run(["beam", str(folder), CAT, "--beam", "3", "decode.length_penalty=0.5", "--json"]) == 0
+    assert run(["beam", str(folder), CAT, "decode.beam=3", "decode.length_penalty=0.5", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     best = found["nodes"][found["outputs"][0]]
     assert (best["fate"], best["reason"], best["token"]) == ("finished", "output", "<end>")
@@ -78,7 +78,7 @@ def test_a_page_asks_for_nothing_and_holds_the_numbers(folder: Path, capsys: Cap
 def test_a_language_models_search_is_a_tree_too(capsys: Capture, tmp_path: Path) -> None:
     settings = small.settings("gru", "task=language", "train.steps=3", "train.validate_every=3")
     start(tmp_path / "writer", settings, small.Notes(), device="cpu")
-    assert run(["beam", str(tmp_path / "writer"), "the cat", "--beam", "2", "--json"]) == 0
+    assert run(["beam", str(tmp_path / "writer"), "the cat", "decode.beam=2", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     written = load_predictor(tmp_path / "writer").write(["the cat"], rule=Beam(2))[0]
     best = found["nodes"][found["outputs"][0]]
@@ -151,7 +151,7 @@ def test_a_deep_tree_takes_one_cell_a_level() -> None:
     ("arguments", "code", "line"),
     [
         ([" "], 3, "text = ' ': there is nothing to search an output for; give it a word"),
-        ([CAT, "--beam", "0"], 2, "beam = 0: a beam holds at least one hypothesis"),
+        ([CAT, "decode.beam=0"], 2, "beam = 0: a beam holds at least one hypothesis"),
         ([CAT, "--out", "{tmp}/file/x.html"], 5, "file: is a file where a folder should be"),
     ],
 )

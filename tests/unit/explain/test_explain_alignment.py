@@ -24,10 +24,10 @@ from regard.explain.alignment import (
     sides,
 )
 from regard.explain.replay import replay
-from regard.explain.side import OUTSIDE, Side, spell
+from regard.explain.trace import OUTSIDE, Side, spell
 from regard.metrics.alignment import Gold
 from regard.text import Tokenizers, WordTokenizer
-from regard.text.special import END
+from regard.text.vocabulary import END
 
 # "the bear sleeps" and "l'ours dort": l' and ours are two pieces of one word
 SOURCE = Side((7, 8, 9, END), ("the", "bear", "sleeps", "<end>"), (0, 1, 2, OUTSIDE), ("the", "bear", "sleeps"))

@@ -6,19 +6,20 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch.nn.functional import normalize
 
 import regard
 import tiny
 from regard.errors import DataError
-from regard.explain.attribution import gradient, masking
-from regard.explain.contextual import Neighbours, find, layers, meaning
+from regard.explain.attribution import word_map
+from regard.explain.contextual import cosines, find, layers, meaning, nearest, spelled, words_of
 from regard.explain.recurrent import saliency
-from regard.explain.replay import Spelling, replay
-from regard.explain.trace import Trace
-from regard.models.labeller import Labeller
+from regard.explain.replay import PLAIN, Spelling, replay
+from regard.explain.trace import Trace, spell
+from regard.models.generator import Labeller
 from regard.nn.observe import Recorder
 from regard.tasks.labels import Reader
-from regard.text.special import PAD, UNK
+from regard.text.vocabulary import PAD, UNK
 from regard.text.words import WordTokenizer
 
 TOKENIZER = WordTokenizer.learn([" ".join(f"w{number}" for number in range(19))])
@@ -54,14 +55,15 @@ def test_a_trace_shows_what_the_model_used(preset: str, tmp_path: Path) -> None:
 def test_a_word_blanked_out_has_no_letters_either() -> None:
     model = tagger()
     labels = direct(model, ROWS).argmax(-1).tolist()
-    effect = masking(model, ROWS, labels, spelling=Spelling(TOKENIZER, source_text=TEXT))
+    written = PLAIN.spell_target(model, labels)
+    effect = word_map(model, spell(ROWS, TOKENIZER, TEXT), written)
     assert effect.columns == ("w1", "nobody", "w2")
     other = [ROWS[0], READER.text("somebody")[0], ROWS[2]]
-    again = masking(model, other, labels)
+    again = word_map(model, spell(other), written)
     blank = direct(model, ROWS).gather(1, torch.tensor(labels)[:, None])[:, 0] - effect.weights[:, 1]
     other_blank = direct(model, other).gather(1, torch.tensor(labels)[:, None])[:, 0] - again.weights[:, 1]
     torch.testing.assert_close(blank, other_blank)  # whatever stood there
-    unknown = masking(model, ROWS, labels, how="unknown")
+    unknown = word_map(model, spell(ROWS), written, "masking-unknown")
     put = [ROWS[0], [UNK, *[PAD] * 5], ROWS[2]]
     expected = (direct(model, ROWS) - direct(model, put)).gather(1, torch.tensor(labels)[:, None])[:, 0]
     torch.testing.assert_close(unknown.weights[:, 1], expected)
@@ -69,9 +71,9 @@ def test_a_word_blanked_out_has_no_letters_either() -> None:
 
 def test_gradients_reach_words_with_letters() -> None:
     model = tagger("lstm")
-    assert gradient(model, ROWS).weights.shape == (3, 3)
-    assert saliency(model, ROWS).min() >= 0
-    assert float(saliency(model, ROWS).max()) > 0
+    assert word_map(model, spell(ROWS), PLAIN.spell_target(model, [1, 0, 1]), "gradient").weights.shape == (3, 3)
+    assert saliency(model, ROWS, [1, 0, 1]).min() >= 0
+    assert float(saliency(model, ROWS, [1, 0, 1]).max()) > 0
 
 
 def test_an_unknown_word_means_what_its_letters_say() -> None:
@@ -80,8 +82,9 @@ def test_an_unknown_word_means_what_its_letters_say() -> None:
     assert not torch.allclose(one[0][1], other[0][1])
     torch.testing.assert_close(one[0][0], other[0][0])
     found = meaning(model, TOKENIZER, find("nobody", [TEXT, "nobody w1"]), letters=5)
-    assert found.cosines()[0].min() == pytest.approx(1.0)
-    near = Neighbours.of(model, TOKENIZER, [TEXT], layer=0, letters=5).nearest(one[0][1], 1)
-    assert str(near[0][0]) == "nobody"
+    assert cosines(found)[0].min() == pytest.approx(1.0)
+    words, vectors = words_of(model, TOKENIZER, [TEXT], letters=5)
+    near = nearest(one[0][1], words, normalize(vectors[0], dim=-1), 1)
+    assert spelled(near[0][0]) == "nobody"
     with pytest.raises(DataError, match="0 with letters: this model reads them"):
         layers(model, TOKENIZER, TEXT)

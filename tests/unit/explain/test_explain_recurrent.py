@@ -7,11 +7,12 @@ import torch
 
 import tiny
 from regard.errors import ModelError
-from regard.explain.attribution import gradient
+from regard.explain.attribution import word_map
 from regard.explain.recurrent import filling, gates, reach, saliency, states
 from regard.explain.replay import replay
+from regard.explain.trace import spell
 from regard.nn.recurrent import ELMAN, GRU, LSTM, Cell, Stack
-from regard.text.special import END
+from regard.text.vocabulary import END
 
 SOURCE, TARGET = [5, 9, 7, 11, END], [8, 11, 6, END]
 
@@ -101,5 +102,6 @@ def test_saliency_has_a_number_for_every_pair_of_tokens(preset: str) -> None:
     found = saliency(model, SOURCE, TARGET)
     assert found.shape == (len(TARGET), len(SOURCE))
     assert (found > 0).all()
-    bound = found[:, :-1] * replay(model, SOURCE, TARGET).tensors["encoder.embedded"][:-1].norm(dim=-1)
-    assert (gradient(model, SOURCE, TARGET).weights.abs() <= bound + 1e-12).all()  # Cauchy and Schwarz
+    bound = found[:-1, :-1] * replay(model, SOURCE, TARGET).tensors["encoder.embedded"][:-1].norm(dim=-1)
+    found = word_map(model, spell(SOURCE), spell(TARGET), "gradient", of="log-odds")
+    assert (found.weights.abs() <= bound + 1e-12).all()  # Cauchy and Schwarz

@@ -12,11 +12,9 @@ from torch import Tensor
 import tiny
 from regard.errors import DataError, ModelError
 from regard.explain.replay import Spelling, replay
-from regard.explain.side import OUTSIDE, Side, spell
-from regard.explain.trace import Trace
-from regard.explain.words import fold
+from regard.explain.trace import OUTSIDE, Side, Trace, fold, spell
 from regard.text import ByteTokenizer, CharacterTokenizer, SubwordTokenizer, Tokenizer, WordTokenizer
-from regard.text.special import END, UNK
+from regard.text.vocabulary import END, UNK
 
 SOURCE, TARGET = [5, 9, 7, END], [8, 11, 6, 20, END]
 LINES = ["the bear ate the honey", "l'ours a mangé le miel", "भालू ने शहद खाया", "אכל הדוב את הדבש", "👩‍🚀 flew"]

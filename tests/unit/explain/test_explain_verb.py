@@ -13,7 +13,7 @@ from pages import asks_for_nothing
 from regard.cli.main import run
 from regard.errors import ModelError
 from regard.explain.alignment import Aligner
-from regard.explain.look import Question, look
+from regard.explain.look import look
 from regard.explain.trace import Trace
 from regard.tasks.load import load_predictor
 from regard.trainer.start import start
@@ -70,7 +70,6 @@ def test_the_numbers_are_the_traces_own(folder: Path, capsys: Capture, tmp_path:
         "--head",
         "1",
         "--pieces",
-        "--special",
         "--json",
         "--out",
         str(tmp_path / "cat.safetensors"),
@@ -192,7 +191,7 @@ def test_attention_that_is_not_there_is_said_so(folder: Path, capsys: Capture) -
 
 def test_what_only_translations_have_is_refused_elsewhere(folder: Path) -> None:
     with pytest.raises(ModelError, match="target: run 'tag' does not translate"):
-        look(load_predictor(trained(folder, "tag")), Question(CAT, target="x"), "tag")
+        look(load_predictor(trained(folder, "tag")), CAT, target="x", name="tag")
 
 
 MUTED = '{"kind": "mute-head", "attention": "%s.0.self", "head": 0}'
@@ -222,3 +221,45 @@ def test_pages_of_labels_show_what_each_word_was_worth(folder: Path, capsys: Cap
         assert "how much less probable each label gets when a word is blanked out." in written
         assert told in written
     capsys.readouterr()
+
+
+# What each word did
+
+
+def test_a_method_draws_its_own_map(folder: Path, capsys: Capture, tmp_path: Path) -> None:
+    place, page = str(trained(folder, "translate")), tmp_path / "x.html"
+    assert run(["explain", place, CAT, "--by", "alti", "--out", str(page)]) == 0
+    seen = capsys.readouterr()
+    assert "shares: ALTI+: how near each token's part comes to a block's output" in seen.err
+    assert "completeness error" in seen.err
+    assert "the source's share of all: " in seen.err
+    assert "ALTI+: how near" in page.read_text(encoding="utf-8")
+    assert run(["explain", place, CAT, "--by", "saliency of entropy", "--side", "decoder", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["attribution"]["of"] == "entropy"
+    assert found["picture"]["values"] == found["attribution"]["prefix"]
+
+
+def test_why_this_word_and_not_that(folder: Path, capsys: Capture) -> None:
+    place = str(trained(folder, "translate"))
+    told = ["--target", "le chat voit un oiseau"]
+    assert run(["explain", place, CAT, *told, "--not", "chien"]) == 0
+    seen = capsys.readouterr()
+    assert "log p of the word less log p of chien: less without the word" in seen.err
+    assert " not chien: " in seen.err
+    assert run(["explain", place, CAT, *told, "--by", "gradient", "--not", "le chien voit un oiseau", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["attribution"]
+    assert (found["rows"], found["step"] > 0) == (["chat"], True)
+
+
+@pytest.mark.parametrize(
+    ("given", "line"),
+    [
+        (["--by", "alty"], "method = alty: no such method; did you mean 'alti'?"),
+        (["--by", "alti", "--not", "chien"], "against = chien: alti says what a state is made of"),
+        (["--by", "masking", "--head", "all"], "--head = all: --by has one map of all heads; leave one of them out"),
+    ],
+)
+def test_a_map_that_has_no_meaning_is_refused(folder: Path, capsys: Capture, given: list[str], line: str) -> None:
+    assert run(["explain", str(trained(folder, "translate")), CAT, *given]) == 2
+    assert line in capsys.readouterr().err

@@ -9,7 +9,8 @@ import torch
 
 import tiny
 from regard.errors import DataError, ModelError
-from regard.explain.attribution import masking
+from regard.explain.asked import greedy
+from regard.explain.attribution import word_map
 from regard.explain.edits import (
     KINDS,
     Edit,
@@ -25,12 +26,13 @@ from regard.explain.edits import (
     to_data,
 )
 from regard.explain.replay import replay
-from regard.explain.side import Side
-from regard.explain.whatif import EditOutcome, what_if, write
-from regard.models.encoder_decoder import EncoderDecoder
+from regard.explain.trace import Side, spell
+from regard.explain.whatif import Difference, what_if
+from regard.models.generator import EncoderDecoder
 from regard.nn.observe import Recorder
+from regard.tasks.translator import Translator
 from regard.text import Tokenizers, WordTokenizer
-from regard.text.special import END, START, UNK
+from regard.text.vocabulary import END, START, UNK
 
 SOURCES = WordTokenizer.learn([" ".join(f"s{number}" for number in range(tiny.SOURCE_SIZE - 4))])
 TARGETS = WordTokenizer.learn([" ".join(f"t{number}" for number in range(tiny.TARGET_SIZE - 4))])
@@ -53,32 +55,36 @@ def transformer() -> EncoderDecoder:
     return tiny.translator("transformer-tiny")
 
 
-def tried(*edits: Edit, model: EncoderDecoder | None = None) -> EditOutcome:
-    return what_if(model or transformer(), BOTH, TEXT, edits, output=OUTPUT)
+def tried(*edits: Edit, model: EncoderDecoder | None = None) -> Difference:
+    return what_if(translating(model), TEXT, edits, output=OUTPUT)
+
+
+def translating(model: EncoderDecoder | None = None) -> Translator:
+    return Translator((model or transformer(),), BOTH, torch.device("cpu"))
 
 
 def test_no_edit_changes_nothing() -> None:
     found = tried()
-    assert found.fall.eq(0).all()
-    assert torch.equal(found.before.cross, found.same.cross)
-    greedy = what_if(transformer(), BOTH, TEXT, [])
-    assert greedy.texts[0] == greedy.texts[1]
-    assert greedy.difference == 0
-    assert greedy.changes() == []
+    assert not any(found.fall)
+    assert torch.equal(found.traces[0].cross, found.traces[1].cross)
+    own = what_if(translating(), TEXT, [])
+    assert own.before.text == own.after.text
+    assert own.change_in_log_probability == 0
+    assert own.changes == ()
 
 
 @pytest.mark.parametrize("preset", tiny.PRESETS)
 def test_what_is_written_while_watched_is_what_is_written_unwatched(preset: str) -> None:
     model, source = tiny.translator(preset), [*SOURCES.encode(TEXT), END]
-    assert write(model, source, Recorder()) == write(model, source)
+    assert greedy(model, source, Recorder()) == greedy(model, source)
 
 
 def test_a_replaced_word_is_another_sentence() -> None:
     found = tried(ReplaceWord(1, "s7 s8"))
-    assert found.same.source.words == ("s1", "s7", "s8", "s3")
+    assert found.traces[1].source.words == ("s1", "s7", "s8", "s3")
     expected = replay(transformer(), [*SOURCES.encode("s1 s7 s8 s3"), END], OUTPUT)
-    torch.testing.assert_close(found.same.log_probability, expected.log_probability)
-    assert tried(ReplaceWord(1, "")).same.source.words == ("s1", "s3")
+    torch.testing.assert_close(found.traces[1].log_probability, expected.log_probability)
+    assert tried(ReplaceWord(1, "")).traces[1].source.words == ("s1", "s3")
 
 
 def test_a_word_that_no_spaces_set_apart_is_replaced_where_it_stands() -> None:
@@ -96,14 +102,14 @@ def test_a_word_that_no_spaces_set_apart_is_replaced_where_it_stands() -> None:
 @pytest.mark.parametrize("preset", ["lstm-reversed", "bahdanau", "transformer-tiny"])
 def test_a_masked_word_falls_as_its_importance_says(preset: str) -> None:
     model = tiny.translator(preset)
-    effect = masking(model, [*SOURCES.encode(TEXT), END], OUTPUT).weights
-    torch.testing.assert_close(tried(MaskWord(1), model=model).fall, effect[:, 1])
+    effect = word_map(model, spell([*SOURCES.encode(TEXT), END]), spell(OUTPUT), special=True).weights
+    torch.testing.assert_close(torch.tensor(tried(MaskWord(1), model=model).fall).to(effect), effect[:, 1])
 
 
 def test_a_forced_prefix_begins_the_output_and_changes_nothing_inside() -> None:
     found = tried(ForcePrefix("t3 t1"))
-    assert found.after.target.words[:2] == ("t3", "t1")
-    assert found.fall.eq(0).all()
+    assert found.traces[2].target.words[:2] == ("t3", "t1")
+    assert not any(found.fall)
 
 
 @pytest.mark.parametrize("preset", ["bahdanau", "luong-general", "transformer-tiny"])
@@ -111,10 +117,10 @@ def test_a_row_set_by_hand_is_the_row_that_is_used(preset: str) -> None:
     name = "decoder.1.cross" if preset == "transformer-tiny" else "decoder.cross"
     row = (0.0, 0.5, 0.25, 0.25)
     found = tried(SetRow(name, 0, 2, row), model=tiny.translator(preset))
-    for trace in (found.same, found.after):
+    for trace in found.traces[1:]:
         if len(trace.target) > 2:
             assert tuple(trace.tensors[f"{name}.weights"][0, 2].tolist()) == row
-    assert found.fall[:2].eq(0).all()  # nothing before it
+    assert not any(found.fall[:2])  # nothing before it
     assert found.fall[2] != 0
 
 
@@ -122,15 +128,17 @@ def test_a_live_step_uses_the_row_too() -> None:
     """The output written under an edit is the one that its replay finds most probable, step by step."""
     model = tiny.translator("bahdanau")
     found = tried(SetRow("decoder.cross", 0, 1, (0.0, 1.0, 0.0, 0.0)), model=model)
-    best, written = found.after.top_ids[:-1, 0], torch.tensor(found.after.target.ids)[:-1]  # the limit ends it
+    best, written = found.traces[2].top_ids[:-1, 0], torch.tensor(found.traces[2].target.ids)[:-1]  # the limit ends it
     assert best.gt(UNK).all()  # <pad>, <start>, <unk> are never written
     assert torch.equal(best, written)
 
 
 def test_setting_a_row_to_what_it_was_changes_nothing() -> None:
-    before = tried().before
+    before = tried().traces[0]
     row = tuple(before.tensors["decoder.1.cross.weights"][2, 1].tolist())
-    torch.testing.assert_close(tried(SetRow("decoder.1.cross", 2, 1, row)).fall, torch.zeros(5, dtype=torch.float64))
+    torch.testing.assert_close(
+        torch.tensor(tried(SetRow("decoder.1.cross", 2, 1, row)).fall), torch.zeros(5), atol=1e-7, rtol=0.0
+    )
 
 
 def test_a_mute_head_is_one_whose_part_of_the_output_matrix_is_zero() -> None:
@@ -143,41 +151,41 @@ def test_a_mute_head_is_one_whose_part_of_the_output_matrix_is_zero() -> None:
         expected = replay(model, [*SOURCES.encode(TEXT), END], OUTPUT).log_probability
     finally:
         attention.projections.output.weight.data.copy_(kept)
-    torch.testing.assert_close(tried(MuteHead("decoder.1.cross", 1)).same.log_probability, expected)
+    torch.testing.assert_close(tried(MuteHead("decoder.1.cross", 1)).traces[1].log_probability, expected)
 
 
 def test_a_forced_head_looks_at_its_word_and_no_other_head_does() -> None:
-    found = tried(ForceHead("decoder.1.cross", 1, 2)).same.tensors["decoder.1.cross.weights"]
+    found = tried(ForceHead("decoder.1.cross", 1, 2)).traces[1].tensors["decoder.1.cross.weights"]
     assert found[1, :, 2].eq(1).all()
     assert found[1].sum() == len(OUTPUT)
-    assert torch.equal(found[0], tried().before.tensors["decoder.1.cross.weights"][0])
+    assert torch.equal(found[0], tried().traces[0].tensors["decoder.1.cross.weights"][0])
 
 
 @pytest.mark.parametrize("side", ["encoder", "decoder"])
 def test_without_positions_what_goes_on_is_the_bare_embedding(side: str) -> None:
-    found = tried(NoPositions(side)).same.tensors
+    found = tried(NoPositions(side)).traces[1].tensors
     assert torch.equal(found[f"{side}.placed"], found[f"{side}.embedded"])
 
 
 def test_without_its_scale_a_score_is_the_product() -> None:
-    found = what_if(transformer(), BOTH, TEXT, [NoScale("decoder.0.cross")], output=OUTPUT, detail="all").same.tensors
+    found = what_if(translating(), TEXT, [NoScale("decoder.0.cross")], output=OUTPUT, detail="all").traces[1].tensors
     assert torch.equal(found["decoder.0.cross.scores"], found["decoder.0.cross.products"])
     torch.testing.assert_close(found["decoder.0.cross.weights"], found["decoder.0.cross.products"].softmax(-1))
 
 
 def test_edits_join() -> None:
     both = tried(ReplaceWord(0, "s9"), MuteHead("decoder.0.cross", 1), MaskWord(2))
-    assert both.same.source.words == ("s9", "s5", "s3")
-    assert both.same.tensors["encoder.embedded"][2].eq(0).all()
-    assert len(both.edits) == 3
+    assert both.traces[1].source.words == ("s9", "s5", "s3")
+    assert both.traces[1].tensors["encoder.embedded"][2].eq(0).all()
+    assert len(both.editor.edits) == 3
 
 
 def test_changes_are_told_in_words() -> None:
     found = tried(ForcePrefix("t3"))
-    old, new = zip(*found.changes(), strict=True)
+    old, new = zip(*(each.values() for each in found.changes), strict=True)
     assert "t3" in [word for words in new for word in words]
-    assert {word for words in old for word in words} <= set(found.texts[0].split())
-    assert found.difference == pytest.approx(found.after.score - found.before.score)
+    assert {word for words in old for word in words} <= set(found.before.text.split())
+    assert found.change_in_log_probability == pytest.approx(found.traces[2].score - found.traces[0].score)
 
 
 @pytest.mark.parametrize("edit", ALL, ids=lambda edit: edit.kind)
@@ -260,8 +268,8 @@ def test_what_does_not_fit_the_model_is_refused(preset: str, edit: Edit, complai
 
 def test_an_empty_sentence_is_refused() -> None:
     with pytest.raises(DataError, match="text = '': an empty sentence"):
-        what_if(transformer(), BOTH, "  ", [])
+        what_if(translating(), "  ", [])
 
 
 def test_a_prefix_is_never_the_start_token() -> None:
-    assert START not in write(transformer(), [*SOURCES.encode(TEXT), END], prefix=TARGETS.encode("t1"))
+    assert START not in greedy(transformer(), [*SOURCES.encode(TEXT), END], prefix=TARGETS.encode("t1"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import cache
 from xml.etree import ElementTree
 
@@ -16,30 +17,29 @@ from pages import asks_for_nothing, read
 from regard.errors import DataError, ModelError, SettingsError
 from regard.explain.alignment import Aligner
 from regard.explain.edits import MaskWord, ReplaceWord
-from regard.explain.explanation import Explanation, first_view
+from regard.explain.look import Looked
 from regard.explain.replay import Spelling, replay
-from regard.explain.side import OUTSIDE
+from regard.explain.trace import OUTSIDE, fold, so_far
 from regard.explain.views import (
     View,
     _between,
     apart,
     attention_map,
     difference_map,
+    first_view,
     gate_maps,
     head_maps,
     masking_map,
-    read_so_far,
     saliency_map,
     sides_of,
     state_maps,
 )
 from regard.explain.whatif import what_if
-from regard.explain.words import fold
 from regard.show.explanation_page import explanation_page
 from regard.show.notebook import fragment
 from regard.tasks.translator import Translator
 from regard.text import Tokenizers, WordTokenizer
-from regard.text.special import END
+from regard.text.vocabulary import END
 
 SOURCES = ["the cat sleeps", "<script>alert(1)</script> & co", "القطة السوداء", "काली बिल्ली"]
 TARGETS = ["le chat dort", 'l\'ours & "co"', "कुत्ता सोता है", "القطة نائمة"]
@@ -55,7 +55,7 @@ def translator(preset: str = "transformer-tiny") -> Translator:
     return Translator((model.eval(),), tokenizers, torch.device("cpu"))
 
 
-def explained(preset: str = "transformer-tiny", source: str = CAT, target: str = 'l\'ours & "co"') -> Explanation:
+def explained(preset: str = "transformer-tiny", source: str = CAT, target: str = 'l\'ours & "co"') -> Looked:
     return translator(preset).explain(source, target)
 
 
@@ -112,7 +112,7 @@ def test_a_row_of_the_decoder_is_the_word_it_predicted_and_a_column_what_it_had_
     picture = attention_map(trace, View("decoder", head="mean", words=False, special=True))
     assert picture.columns == ("<start>", "l'", "‿ours", "&", '"', "‿co", '‿"')
     assert picture.rows == ("l'", "‿ours", "&", '"', "‿co", '‿"', "<end>")
-    assert read_so_far(trace).pieces == trace.inputs
+    assert so_far(trace.target).pieces == trace.inputs
     assert all(value == 0 for row, values in enumerate(picture.values) for value in values[row + 1 :])
     assert apart(trace.source).word_of[-1] == OUTSIDE
 
@@ -215,21 +215,24 @@ def test_gates_and_states_are_those_of_the_trace() -> None:
 def test_a_text_that_nobody_translates_shows_the_text_so_far() -> None:
     writer = tiny.writer("transformer-tiny")
     trace = replay(writer, (), [7, 8, 9])
-    found = Explanation(writer, trace)
+    found = Looked(writer, trace, "language")
     assert sides_of(trace) == ["decoder"]
     assert found.read.pieces == ("<start>", "7", "8")
     assert found.effect.columns == ("7", "8")
     html = explanation_page(found)
     asks_for_nothing(html)
     rnn = tiny.writer("lstm")
-    assert Explanation(rnn, replay(rnn, (), [7, 8, 9])).picture(View(words=False, special=True)).columns[0] == "<start>"
+    assert (
+        Looked(rnn, replay(rnn, (), [7, 8, 9]), "language").picture(View(words=False, special=True)).columns[0]
+        == "<start>"
+    )
 
 
 @pytest.mark.parametrize("pool", [None, "mean"])
 @pytest.mark.parametrize("preset", ["transformer-tiny", "gru"])
 def test_labels_are_shown_too(preset: str, pool: str | None) -> None:
     model = tiny.tagger(preset, pool)
-    found = Explanation(model, replay(model, [7, 8, 9], spelling=Spelling(labels=tuple("abcde"))))
+    found = Looked(model, replay(model, [7, 8, 9], spelling=Spelling(labels=tuple("abcde"))), "tag")
     reader = read(explanation_page(found))
     assert "Step by step" in reader.shown
     assert ("Every head" in reader.shown) == (preset == "transformer-tiny")
@@ -242,10 +245,10 @@ def test_an_output_that_is_nothing_but_its_end_is_shown_with_it(preset: str) -> 
     assert picture.rows == ("<end>",)
     assert picture.columns[-1] == "<end>"
     assert picture.totals == pytest.approx([1.0], abs=1e-5)
-    assert found.links == frozenset()
+    assert found.word_links == frozenset()
     asks_for_nothing(explanation_page(found))
     writer = tiny.writer(preset)
-    asks_for_nothing(explanation_page(Explanation(writer, replay(writer, (), [7]))))
+    asks_for_nothing(explanation_page(Looked(writer, replay(writer, (), [7]), "language")))
 
 
 def test_a_long_sentence_scrolls_and_a_short_one_is_drawn_for_a_telephone_too() -> None:
@@ -295,7 +298,7 @@ def test_steps_are_shown_with_their_chances() -> None:
 def test_pointing_at_a_word_lights_up_its_links_by_style_alone() -> None:
     found = explained()
     html = explanation_page(found)
-    shown, links = html.partition("<main>")[2], found.links
+    shown, links = html.partition("<main>")[2], found.word_links
     assert links
     for place, word in enumerate(found.read.words):
         linked = "".join(f" l{target}" for source, target in sorted(links) if source == place)
@@ -331,13 +334,13 @@ def test_a_large_page_leaves_out_what_it_says_it_leaves_out(monkeypatch: pytest.
 
 def test_edits_are_shown_with_what_they_did() -> None:
     one = translator()
-    outcome = what_if(one.model, one.tokenizers, CAT, [ReplaceWord(1, "<script>alert(1)</script>"), MaskWord(0)])
-    html = explanation_page(one.explained(outcome.after), None, outcome)
+    outcome = what_if(one, CAT, [ReplaceWord(1, "<script>alert(1)</script>"), MaskWord(0)])
+    html = explanation_page(replace(one.explained(outcome.traces[2]), difference=outcome))
     asks_for_nothing(html)
     shown = read(html).shown
     assert "What if" in shown
     assert "mask-word" in shown
-    assert f"{outcome.same.score:.2f}".replace("-", "−") in shown
+    assert f"{outcome.traces[1].score:.2f}".replace("-", "−") in shown
 
 
 # Notebook

@@ -16,7 +16,7 @@ from regard.cli.main import run
 from regard.errors import DataError
 from regard.explain.alignment import Aligner
 from regard.explain.meaning import Compared, compare_meanings
-from regard.show.meaning_page import meaning_page, meaning_svg
+from regard.show.page import meaning_page, meaning_svg
 from regard.tasks.load import load_predictor
 from regard.trainer.start import start
 

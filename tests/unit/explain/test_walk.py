@@ -18,7 +18,7 @@ from regard.explain.walkthrough.example import example
 from regard.tasks.load import load_predictor
 from regard.tasks.tag import Tagger
 from regard.tasks.translator import Translator
-from regard.text.special import END
+from regard.text.vocabulary import END
 from regard.trainer.start import start
 
 Capture = pytest.CaptureFixture[str]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import json
+import math
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -21,12 +23,10 @@ from regard.explain.walkthrough.prose import PROSE
 from regard.explain.walkthrough.render import headline, markdown, table, terminal
 from regard.explain.walkthrough.step import Step, Walkthrough
 from regard.explain.walkthrough.walk import NoSuchPlaceError, walkthrough
-from regard.models.encoder_decoder import EncoderDecoder
-from regard.models.labeller import Labeller
-from regard.nn.norms import BatchNorm
+from regard.models.generator import EncoderDecoder, Labeller
+from regard.nn.layers import BatchNorm
 from regard.tasks.labels import Reader
-from regard.text.special import END
-from regard.text.tokenizer import SILENT
+from regard.text.vocabulary import END, SILENT
 from regard.text.words import WordTokenizer
 
 SOURCE, TARGET = [5, 9, 7, 11, 13, END], [8, 21, 5, 17, END]
@@ -61,9 +61,12 @@ VARIANTS = {
             *("model.autoregression=ssru", "model.norm_place=after", "model.final_norm=yes"),
         ),
     ),
-    "batch after": ("transformer-tiny", ("model.norm=batch", "model.norm_place=after")),
+    "batch after, halves": (
+        "transformer-tiny",
+        ("model.norm=batch", "model.norm_place=after", "model.interleaved=false"),
+    ),
     "additive": ("transformer-tiny", every("score=additive")),
-    "general": ("transformer-tiny", every("score=general")),
+    "general, frequencies to the last": ("transformer-tiny", (*every("score=general"), "model.frequencies=marian")),
     "cosine, relu": ("transformer-tiny", (*every("score=cosine"), *every("normaliser=relu"))),
     "dot, hard": ("transformer-tiny", (*every("score=dot"), *every("selection=hard"))),
     "monotonic windows": (
@@ -221,6 +224,20 @@ def test_in_single_precision_numbers_agree_to_a_millionth(preset: str) -> None:
     model = copy.deepcopy(tiny.translator(preset)).float()
     trace = replay(model, SOURCE, TARGET, detail="all")
     verify(walkthrough(model, SOURCE, TARGET, position=2), model, trace, 1e-6)
+
+
+@pytest.mark.parametrize("begin", [0, 2])
+@pytest.mark.parametrize("frequencies", ["paper", "marian"])
+@pytest.mark.parametrize("interleaved", ["true", "false"])
+def test_the_formula_of_positions_is_that_of_the_model(interleaved: str, frequencies: str, begin: int) -> None:
+    how = f"model.interleaved={interleaved}", f"model.frequencies={frequencies}", f"model.first_position={begin}"
+    step = walkthrough(tiny.translator("transformer-tiny", "model.width=12", *how), SOURCE, TARGET)["encoder.positions"]
+    for said, wave in zip(step.formula.split(", PE"), (math.sin, math.cos), strict=True):
+        where, exponent = re.findall(r"p, ([^)]+)\) = .*10000\^\((.+)\)\)$", said)[0]
+        for p, i in itertools.product(range(len(SOURCE)), range(6)):
+            values = {"D": 12, "i": i}
+            column, power = (eval(re.sub(r"2i", "2*i", each).replace("−", "-"), values) for each in (where, exponent))
+            assert float(step.output[p, int(column)]) == pytest.approx(wave((p + begin) / 10000**power), abs=1e-6)
 
 
 @pytest.mark.parametrize("position", [0, 3])
@@ -479,32 +496,34 @@ def test_a_table_keeps_the_marked_row_and_its_peak() -> None:
     source = [4 + n % 19 for n in range(40)] + [END]
     walk = walkthrough(tiny.translator("transformer-tiny"), source, TARGET, side="encoder", position=33)
     step = walk["encoder.0.self.weights"]
-    made = table(step, 7, 5)
-    assert len(made.columns) == 7
-    assert len(made.rows) == 5
-    assert made.marked is not None
-    label, cells = made.rows[made.marked]
+    columns, rows, marked, left_out = table(step, 7, 5)
+    assert len(columns) == 7
+    assert len(rows) == 5
+    assert marked is not None
+    label, cells = rows[marked]
     assert label == str(source[33])
     assert f"{float(step.output[33].max()):.4f}" in cells
-    assert made.left_out == "(5 × 7 shown of 41 × 41)"
+    assert left_out == "(5 × 7 shown of 41 × 41)"
 
 
 def test_every_text_has_an_idea_a_formula_and_tex_that_closes() -> None:
-    for prose in PROSE.values():
-        assert prose.idea.endswith(".")
-        assert prose.formula
-        assert prose.tex.count("{") == prose.tex.count("}")
-        assert len(re.findall(r"\\left\b", prose.tex)) == len(re.findall(r"\\right\b", prose.tex))
+    for title, idea, formula, tex in PROSE.values():
+        assert title
+        assert idea.endswith(".")
+        assert formula
+        assert tex.count("{") == tex.count("}")
+        assert len(re.findall(r"\\left\b", tex)) == len(re.findall(r"\\right\b", tex))
 
 
 def test_every_text_is_used() -> None:
-    titles = {prose.idea for prose in PROSE.values()}
+    titles = {idea for _, idea, _, _ in PROSE.values()}
     for case in CASES:
         titles -= {step.idea for step in walkthrough(made(case), SOURCE, TARGET)}
     second = walkthrough(made("conditional with a layer from zeros"), SOURCE, TARGET, layer=1, side="decoder")
     titles -= {step.idea for step in second}
-    for pool in ("mean", "max"):
-        titles -= {step.idea for step in walkthrough(tiny.tagger("lstm", pool), SOURCE)}
+    for preset, pool in (("lstm", "mean"), ("lstm", "max"), ("lstm", "final"), ("bahdanau", "final")):
+        titles -= {step.idea for step in walkthrough(tiny.tagger(preset, pool), SOURCE)}
+    titles -= {step.idea for step in walkthrough(tiny.writer("gru"), (), TARGET)}
     model: Labeller = regard.labeller(
         tiny.settings("transformer-tiny", "model.vectors.frozen=true", "model.vectors.width=3").model, 23, 5, seen=7
     )
@@ -512,4 +531,5 @@ def test_every_text_is_used() -> None:
     for vectors in ((), ("model.vectors.frozen=true", "model.vectors.width=3")):
         model, spelling, rows = reading_letters("lstm", *vectors)
         titles -= {step.idea for step in walkthrough(model, rows, spelling=spelling)}
+    titles -= {PROSE[kind][1] for kind in ("vectors", "from_vectors", "filtered")}  # of end_to_end/test_vectors.py
     assert titles == set()

@@ -295,8 +295,8 @@ def test_french_neighbours_meet(first: str, second: str, written: tuple[str, ...
     ],
 )
 def test_hindi_nouns_decline(noun: str, direct: tuple[str, str], oblique: tuple[str, str]) -> None:
-    forms = LEXICON.noun(noun).hindi
-    assert (forms.direct, forms.oblique) == (nfc(direct), nfc(oblique))
+    entry = LEXICON.noun(noun)
+    assert (entry.hindi, entry.oblique) == (nfc(direct), nfc(oblique))
 
 
 @pytest.mark.parametrize(

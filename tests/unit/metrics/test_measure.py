@@ -12,10 +12,19 @@ from pathlib import Path
 import pytest
 
 from regard.errors import DataError, ResourceError, SettingsError
-from regard.metrics.by_length import Bucket, bucket_names, by_length
-from regard.metrics.by_rarity import by_rarity, mean, rarest
 from regard.metrics.comet import comet
-from regard.metrics.habits import Habits, habits, plain_words, repeated
+from regard.metrics.groups import (
+    Bucket,
+    Habits,
+    bucket_names,
+    by_length,
+    by_rarity,
+    habits,
+    mean,
+    plain_words,
+    rarest,
+    repeated,
+)
 from regard.metrics.translation import Quality, bleu, measure
 from regard.settings.call import MeasureSettings
 

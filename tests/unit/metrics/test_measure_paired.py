@@ -11,7 +11,7 @@ from random import Random
 import pytest
 
 from regard.errors import DataError, ResourceError
-from regard.metrics.differing import most_differing
+from regard.metrics.groups import most_differing
 from regard.metrics.paired import Verdict, holm, paired
 from regard.metrics.translation import measure
 from regard.settings.call import MeasureSettings

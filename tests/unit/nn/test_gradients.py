@@ -8,14 +8,21 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from regard.nn.attention import Attention, relu, softmax
+from regard.nn.attention import (
+    AdditiveScore,
+    Attention,
+    CosineScore,
+    GeneralScore,
+    InnerScore,
+    PredictedWindow,
+    relu,
+    softmax,
+)
+from regard.nn.embeddings import Rotary
+from regard.nn.layers import BatchNorm, layer_norm, rms_norm
 from regard.nn.masks import from_lengths
-from regard.nn.norms import BatchNorm, layer_norm, rms_norm
 from regard.nn.observe import UNOBSERVED, Recorder
-from regard.nn.positions import Rotary
 from regard.nn.recurrent import CellState, elman_step, gru_step, lstm_step
-from regard.nn.scores import AdditiveScore, CosineScore, GeneralScore, InnerScore
-from regard.nn.windows import PredictedWindow
 
 
 def random(*shape: int) -> Tensor:

@@ -12,11 +12,10 @@ from torch import Tensor, nn
 import corpora_for_tests as small
 import regard
 from regard.data.batches import Batches
-from regard.nn.attention import Attention
-from regard.nn.scores import InnerScore
+from regard.nn.attention import Attention, InnerScore
 from regard.runs.folder import Run
 from regard.tasks.task import Tensors
-from regard.text.special import START
+from regard.text.vocabulary import START
 from regard.trainer.start import open_task
 
 HARD = tuple(f"model.{place}_attention.selection=hard" for place in ("encoder", "decoder", "cross"))

@@ -12,15 +12,34 @@ from hypothesis import strategies as st
 import regard
 from regard.models.transformer import TransformerDecoder
 from regard.nn import masks, recurrent
-from regard.nn.attention import Attention, Memory, Projections, one_hot_choice, relu, softmax
-from regard.nn.cache import Cache
-from regard.nn.embeddings import Embedding, OneHotEmbedding, OutputLayer
-from regard.nn.feed_forward import GatedFeedForward
+from regard.nn.attention import (
+    AdditiveScore,
+    Attention,
+    CosineScore,
+    GeneralScore,
+    InnerScore,
+    Memory,
+    MonotonicWindow,
+    PredictedWindow,
+    Projections,
+    one_hot_choice,
+    relu,
+    softmax,
+)
+from regard.nn.embeddings import (
+    Embedding,
+    Learned,
+    OneHotEmbedding,
+    OutputLayer,
+    Rotary,
+    Sinusoidal,
+    Unplaced,
+    sinusoid,
+)
+from regard.nn.layers import GatedFeedForward
 from regard.nn.observe import UNOBSERVED, Recorder
-from regard.nn.positions import Learned, Rotary, Sinusoidal, Unplaced, sinusoid
 from regard.nn.recurrent import ELMAN, LSTM, Layer, Stack
-from regard.nn.scores import AdditiveScore, CosineScore, GeneralScore, InnerScore
-from regard.nn.windows import MonotonicWindow, PredictedWindow
+from regard.nn.state import Cache
 
 # Embeddings
 
@@ -155,21 +174,21 @@ def test_hard_attention_never_draws_a_masked_position() -> None:
 
 
 def test_a_monotonic_window_walks_along_and_stays_at_the_end() -> None:
-    window = MonotonicWindow(1)(torch.zeros(1, 5, 2), torch.arange(5), torch.tensor([3]), 4)
+    mask, focus = MonotonicWindow(1)(torch.zeros(1, 5, 2), torch.arange(5), torch.tensor([3]), 4)
     expected = [[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 1], [0, 1, 1, 1], [0, 1, 1, 1]]
-    assert window.mask[0, 0].int().tolist() == expected
-    assert window.focus is None
+    assert mask[0, 0].int().tolist() == expected
+    assert focus is None
 
 
 def test_a_predicted_window_is_centred_where_it_says_with_luongs_gaussian() -> None:
     window, watch = PredictedWindow(3, reach=2), Recorder()
-    decided = window(torch.randn(1, 1, 3), torch.zeros(1), torch.tensor([6]), 6, watch)
+    mask, focus = window(torch.randn(1, 1, 3), torch.zeros(1), torch.tensor([6]), 6, watch)
     centre = watch["centre"].item()
     assert 0 < centre < 6
     for position in range(6):
-        assert decided.mask[0, 0, 0, position].item() == (abs(position - centre) <= 2)
+        assert mask[0, 0, 0, position].item() == (abs(position - centre) <= 2)
         # σ = reach / 2 = 1
-        assert decided.focus[0, 0, 0, position].item() == pytest.approx(math.exp(-((position - centre) ** 2) / 2))
+        assert focus[0, 0, 0, position].item() == pytest.approx(math.exp(-((position - centre) ** 2) / 2))
 
 
 def test_a_predicted_window_finds_its_centre_as_in_the_paper() -> None:
@@ -184,12 +203,12 @@ def test_a_predicted_window_finds_its_centre_as_in_the_paper() -> None:
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_a_predicted_window_stands_exactly_in_half_precision_too(dtype: torch.dtype) -> None:
     window, query, watch = PredictedWindow(3, reach=2).to(dtype), torch.randn(1, 9, 3, dtype=dtype), Recorder()
-    decided = window(query, torch.arange(9), torch.tensor([3000]), 3000, watch)
+    mask, focus = window(query, torch.arange(9), torch.tensor([3000]), 3000, watch)
     share = torch.sigmoid(window.centre(torch.tanh(window.hidden(query))))[0, :, 0]
     torch.testing.assert_close(watch["centre"][0, 0, :, 0], share.float() * 3000)
-    assert decided.focus is not None
-    assert decided.focus.dtype == dtype
-    assert decided.mask.sum(-1).ge(4).all()  # 2 · reach, or one more
+    assert focus is not None
+    assert focus.dtype == dtype
+    assert mask.sum(-1).ge(4).all()  # 2 · reach, or one more
 
 
 # Dropout
@@ -377,8 +396,8 @@ def test_an_observer_may_move_a_window(window: MonotonicWindow | PredictedWindow
         def see(self, name: str, value: torch.Tensor) -> torch.Tensor:
             return torch.full_like(value, 4) if name == "centre" else value
 
-    moved = window(torch.zeros(1, 1, 2), torch.arange(1), torch.tensor([7]), 7, Mover())
-    assert moved.mask[0, 0, 0].int().tolist() == [0, 0, 0, 1, 1, 1, 0]
+    mask, _ = window(torch.zeros(1, 1, 2), torch.arange(1), torch.tensor([7]), 7, Mover())
+    assert mask[0, 0, 0].int().tolist() == [0, 0, 0, 1, 1, 1, 0]
 
 
 def test_names_say_where_a_value_was_seen() -> None:

@@ -11,7 +11,7 @@ from safetensors.torch import load_file
 import corpora_for_tests as small
 import regard
 import tiny
-from regard.nn.fast.uninitialised import Unset
+from regard.nn.fast.allocator import Unset
 from regard.runs.folder import Run, best_checkpoint, used_weights
 from regard.tasks.load import load_predictor
 from regard.trainer.start import start

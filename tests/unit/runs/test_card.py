@@ -15,8 +15,7 @@ from regard.errors import DataError, ModelError
 from regard.runs.archive import pack, unpack
 from regard.runs.card import CARD, SCORES, card, remember_scores, scores_of, write_card
 from regard.runs.checkpoint import model_tensors
-from regard.runs.folder import PACKAGED
-from regard.runs.origin import Origin
+from regard.runs.folder import PACKAGED, Origin
 from regard.text import Tokenizers, learn
 
 EVALUATED = {

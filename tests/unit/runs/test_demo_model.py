@@ -159,7 +159,7 @@ def test_python_loads_it_by_name(packaged: Path) -> None:
 VERBS = {
     "translate": ["translate", "demo", CAT, "--show", "align"],
     "explain": ["explain", "demo", CAT],
-    "beam": ["beam", "demo", CAT, "--beam", "2"],
+    "beam": ["beam", "demo", CAT, "decode.beam=2"],
     "meaning": ["meaning", "demo", "cat", CAT, "the cat slept", "--control", "the"],
     "walk": ["walk", "demo", CAT],
     "evaluate": ["evaluate", "demo", "--source", "test.en", "--target", "test.fr", "measure.resamples=0"],

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 import corpora_for_tests as small
 from regard import files
@@ -25,6 +26,7 @@ from regard.data.clean import clean
 from regard.data.lines import LONGEST_LINE, CorpusProblem, read_lines
 from regard.data.readers import Corpus
 from regard.data.shards import open_shards
+from regard.decode.cancel import cancellable
 from regard.errors import DataError, ModelError, ResourceError
 from regard.files import locked, new_file, new_folder
 from regard.runs import listing as runs
@@ -51,9 +53,9 @@ from regard.tasks.load import load
 from regard.text.tokenizers import load as load_tokenizer
 from regard.trainer import preflight
 from regard.trainer import start as training
+from regard.trainer.feed import ALONE, Workers
 from regard.trainer.loop import Outcome
 from regard.trainer.start import resume, start
-from regard.trainer.workers import ALONE, Workers
 
 Capture = pytest.CaptureFixture[str]
 
@@ -184,6 +186,52 @@ def test_a_header_of_weights_that_claims_too_much_is_refused_before_memory_is_ta
     tracemalloc.stop()
 
 
+NO_NUMBERS = {
+    "none": (lambda tensor: tensor.index_fill(0, torch.tensor([1]), torch.nan), "that are infinite, or none"),
+    "infinite": (lambda tensor: tensor.index_fill(0, torch.tensor([0]), -torch.inf), "that are infinite, or none"),
+    "of 8 bits": (lambda tensor: tensor.to(torch.float8_e4m3fn), "of a kind that no run has"),
+}
+
+
+@pytest.mark.parametrize("part", ["weights", "optimizer"])
+@pytest.mark.parametrize("kind", NO_NUMBERS)
+def test_a_checkpoint_without_numbers_is_damaged(kind: str, part: str, run: Path, capsys: Capture) -> None:
+    file = steps(run / "checkpoints")[-1] / f"{part}.safetensors"
+    tensors = load_file(file)
+    name = next(name for name, tensor in tensors.items() if tensor.dim())
+    change, words = NO_NUMBERS[kind]
+    save_file(tensors | {name: change(tensors[name])}, file)
+    seal(file.parent, belonging(Run.open(run)))
+    with cancellable(at_most(5000)):
+        assert cli(["train", "--resume", str(run), "--steps", "+1"]) == 4
+        assert f"{part}.safetensors: {name} has numbers {words}; it is damaged" in capsys.readouterr().err
+        assert cli(["translate", str(run), "the cat"]) == (4 if part == "weights" else 0)
+
+
+def test_an_optimizer_that_leads_to_infinite_weights_ends_in_a_line(run: Path, capsys: Capture) -> None:
+    """The step is one of finite numbers, and what it makes is not: what is validated next is a model without any."""
+    file = steps(run / "checkpoints")[-1] / "optimizer.safetensors"
+    tensors = load_file(file)
+    for name, tensor in tensors.items():
+        if tensor.dim():
+            tensor.fill_(3e38 if name.endswith("exp_avg") else 0.0)
+    save_file(tensors, file)
+    seal(file.parent, belonging(Run.open(run)))
+    change(run / "settings.toml", "validate_every = ", "validate_every = 1 # ")
+    with cancellable(at_most(5000)):
+        assert cli(["train", "--resume", str(run), "--steps", "+1"]) == 4
+    assert "the model's probabilities are infinite, or no numbers" in capsys.readouterr().err
+
+
+def at_most(times: int) -> Callable[[], None]:
+    taken = iter(range(times))
+
+    def check() -> None:
+        assert next(taken, None) is not None, "the search has no end"
+
+    return check
+
+
 def test_what_may_change_about_a_run_may_change(run: Path) -> None:
     change(run / "settings.toml", 'about = "', 'about = "mine: ')
     change(run / "settings.toml", "steps = 3", "steps = 4")
@@ -215,16 +263,16 @@ class Second(Workers):
 
 def test_all_processes_know_that_a_run_has_lost_its_patience(run: Path) -> None:
     settings = load_settings(run / "settings.toml", "train.patience=1", "train.steps=9")
-    trainer = training.open_run(Run(run, settings), torch.device("cpu"), Second(1, 2)).trainer
+    trainer = training.open_run(Run(run, settings), torch.device("cpu"), Second(1, 2))
     trainer.progress = Progress(step=3, judged=3, stale=1)
     assert trainer.run() == Outcome(trainer.progress, "patience")
 
 
 def test_the_slow_first_steps_of_a_training_say_how_much_is_left(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("regard.trainer.pace.LOG_EVERY", 0.0)
+    monkeypatch.setattr("regard.trainer.loop.LOG_EVERY", 0.0)
     notes = small.Notes()
     settings = load_settings(run / "settings.toml", "train.steps=4")
-    trainer = training.open_run(Run(run, settings), torch.device("cpu"), ALONE, notes).trainer
+    trainer = training.open_run(Run(run, settings), torch.device("cpu"), ALONE, notes)
     trainer.captures = 2  # as on a GPU
     trainer.run()
     assert [moment.left > 0 for moment in notes.moments] == [True, True, True, False]
@@ -323,6 +371,18 @@ def test_a_corpus_that_was_damaged_in_the_run_is_encoded_anew_and_that_is_said(
     said = "the train corpus was damaged in the folder of the run, and was encoded anew"
     assert [line for line in notes.lines if "encoded anew" in line] == [said]
     assert file.read_bytes() == whole
+
+
+def test_a_corpus_of_a_run_that_lost_a_column_is_encoded_anew(run: Path) -> None:
+    path = run / "data" / "train" / "manifest.json"
+    whole = path.read_bytes()
+    content = json.loads(whole)
+    del content["columns"]["target"]
+    path.write_text(json.dumps(content))
+    notes = small.Notes()
+    resume(run, notes, device="cpu", more="+1")
+    assert "the train corpus was damaged in the folder of the run, and was encoded anew" in notes.lines
+    assert path.read_bytes() == whole
 
 
 def test_sealing_twice_changes_nothing(run: Path) -> None:
@@ -484,10 +544,10 @@ def weights_times(run: Path) -> list[int]:
 
 def test_the_disk_has_room_for_an_average_and_for_what_is_not_trained(run: Path) -> None:
     settings = load_settings(run / "settings.toml", "train.keep=2", "train.average={kind='last', count=3}")
-    trainer = training.open_run(Run(run, settings), torch.device("cpu")).trainer
-    before = preflight.preflight(trainer, settings.train, depth=2, width=16, size=9).disk
+    trainer = training.open_run(Run(run, settings), torch.device("cpu"))
+    before = preflight.preflight(trainer, Run(run, settings)).disk
     trainer.weights["fixed"] = torch.zeros(1000)
-    after = preflight.preflight(trainer, settings.train, depth=2, width=16, size=9).disk
+    after = preflight.preflight(trainer, Run(run, settings)).disk
     assert after - before == (2 + 3 + 1 + 1) * 2 * 4000  # kept, averaged, best, being written; weights and average
 
 
@@ -598,7 +658,7 @@ ENDLESS = {
 @pytest.mark.parametrize("body", ENDLESS, ids=ENDLESS.get)
 def test_a_unit_or_tag_without_end_is_refused(body: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if len(body) < 1000:
-        monkeypatch.setattr("regard.data.tmx.LONGEST_LINE", 3)
+        monkeypatch.setattr("regard.data.tables.LONGEST_LINE", 3)
     (tmp_path / "x.tmx").write_text(f"<tmx><body><tu><tuv>{body}")
     corpus, columns = Corpus((str(tmp_path / "x.tmx"),)), ("source", "target")
     with pytest.raises(DataError, match=ENDLESS[body]):
@@ -640,4 +700,4 @@ def test_a_lock_is_had_by_one(tmp_path: Path) -> None:
 
 def test_a_file_has_a_size_as_a_folder_has(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"123")
-    assert runs.size_of(tmp_path / "a") == runs.size_of(tmp_path) == 3
+    assert runs.size(tmp_path / "a") == runs.size(tmp_path) == 3

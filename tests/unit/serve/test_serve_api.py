@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,11 +19,11 @@ import regard
 import serving
 from regard.decode.options import Options
 from regard.decode.rules import Beam
+from regard.explain import doubt
 from regard.fable.corpus import generate
-from regard.serve.app import Service, create_app
-from regard.serve.detect import Detector, Letters
-from regard.serve.library import Library
-from regard.serve.shape import shape
+from regard.serve.app import create_app
+from regard.serve.detect import Letters, detector
+from regard.serve.library import Library, shape
 from regard.settings import DataSettings, Settings
 from regard.settings.languages import Languages, languages_of, matching, name_of
 from regard.tasks.load import load
@@ -77,6 +78,28 @@ def test_a_prefix_is_kept_and_links_only_come_when_asked_for(client: TestClient)
     assert found["translations"][0]["outputs"][0]["text"].startswith("le chat")
     assert found["translations"][0]["outputs"][0]["links"] == []
     assert found["translations"][0]["aligner"] == ""
+
+
+def test_doubt_is_told_where_it_is_asked_for_and_learned_when_idle(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(doubt, "LEARNED_ON", 12)
+    plain = ask(client, "/api/v1/translate", run="attentive", texts=[CAT])["translations"][0]["outputs"]
+    assert plain[0]["doubt"] is None
+    for _ in range(600):  # the first answer does not wait for it
+        (found,) = ask(client, "/api/v1/translate", run="attentive", texts=[CAT], doubt=True)["translations"]
+        if found["outputs"][0]["doubt"]["value"] is not None:
+            break
+        time.sleep(0.1)
+    (output,) = found["outputs"]
+    assert 0 <= output["doubt"]["value"] <= 1
+    assert output["links"] == [
+        {**link, "weight": pytest.approx(link["weight"], abs=1e-5)} for link in plain[0]["links"]
+    ]
+    for word in output["doubt"]["words"]:
+        assert output["words"][word["place"]] == word["word"]
+    bare = ask(client, "/api/v1/translate", run="attentive", texts=[CAT], doubt=True, alignment=False)
+    assert bare["translations"][0]["outputs"][0]["links"] == []
 
 
 def test_a_run_without_attention_has_no_links(client: TestClient) -> None:
@@ -448,7 +471,7 @@ def test_letters_tell_languages_apart(kind: str) -> None:
     pairs = list(generate("fr", count=97, split="train")), list(generate("hi", count=97, split="train"))
     english, french = ([getattr(each, side) for each in pairs[0]] for side in ("source", "target"))
     hindi = [each.target for each in pairs[1]]
-    find = Detector({"en": letters(kind, *english), "fr": letters(kind, *french), "hi": letters(kind, *hindi)})
+    find = detector({"en": letters(kind, *english), "fr": letters(kind, *french), "hi": letters(kind, *hindi)})
     for text, language in ((ENGLISH, "en"), (FRENCH, "fr"), (HINDI, "hi"), ("भालू", "hi")):
         found = find(text)
         assert found[0].language == language
@@ -457,15 +480,15 @@ def test_letters_tell_languages_apart(kind: str) -> None:
 
 
 def test_confidence_is_honest() -> None:
-    find = Detector({"en": letters("word", ENGLISH), "fr": letters("word", FRENCH)})
+    find = detector({"en": letters("word", ENGLISH), "fr": letters("word", FRENCH)})
     assert {each.confidence for each in find("你好")} == {0.0}  # nobody here knows these letters
     assert {each.confidence for each in find("123 !?")} == {0.0}
-    alike = Detector({"en": letters("word", ENGLISH), "xx": letters("word", ENGLISH)})
+    alike = detector({"en": letters("word", ENGLISH), "xx": letters("word", ENGLISH)})
     assert [each.confidence for each in alike(ENGLISH)] == [50.0, 50.0]
-    scripts = Detector({"en": letters("character", ENGLISH), "hi": letters("character", HINDI)})
+    scripts = detector({"en": letters("character", ENGLISH), "hi": letters("character", HINDI)})
     assert [each.confidence for each in scripts(HINDI)] == [50.0, 0.0]  # the script is right, and that is all it knows
-    assert Detector({"en": letters("byte", ENGLISH)})("the cat")[0].confidence == 0.0
-    assert Detector({})("the cat") == []
+    assert detector({"en": letters("byte", ENGLISH)})("the cat")[0].confidence == 0.0
+    assert detector({})("the cat") == []
 
 
 def test_confidence_is_bayes_rule() -> None:
@@ -475,7 +498,7 @@ def test_confidence_is_bayes_rule() -> None:
     other.triples, other.letters = {" b ": 1.0}, {"a", "b"}
     likelihood = [(3 + 0.5) / (3 + 1.5), 0.5 / (1 + 1.5)]
     expected = 100 * likelihood[0] / sum(likelihood)
-    assert Detector({"one": one, "other": other})("a")[0].confidence == pytest.approx(expected, abs=0.06)
+    assert detector({"one": one, "other": other})("a")[0].confidence == pytest.approx(expected, abs=0.06)
     assert math.log(likelihood[0]) == pytest.approx(one.log_probability([" a "], 3))
 
 
@@ -497,8 +520,7 @@ def test_metrics_count_requests_batches_and_models(runs: Path) -> None:
         assert numbers["regard_models_loaded"] == "1.0"
         assert numbers['regard_queue_length{run="attentive"}'] == "0.0"
         assert (
-            float(numbers['regard_model_bytes{run="attentive"}'])
-            == client.app.state.service.library.loaded["attentive"].bytes
+            float(numbers['regard_model_bytes{run="attentive"}']) == client.app.state.library.loaded["attentive"].bytes
         )  # type: ignore[attr-defined]
 
 
@@ -521,7 +543,7 @@ def test_links_and_unknown_words_are_described(client: TestClient) -> None:
     known = client.get("/openapi.json").json()["components"]["schemas"]
     assert (
         known["WordLink"]["properties"]["weight"]["description"]
-        == "The attention weight, 0 to 1; null where nothing is attended to."
+        == "The attention weight, 0 to 1; null where links are not read from it."
     )
     assert [known["Unknown"]["properties"][name]["description"] for name in ("start", "end")] == [
         "Its first character.",
@@ -534,7 +556,7 @@ ELSEWHERE = ("/api/v1/trainings", "/api/v1/compare", "/api/v1/estimate", "/api/v
 
 def test_fuzzing_by_the_description_finds_no_5xx(runs: Path) -> None:
     """Every operation that starts no process, with bodies that fit the description and bodies that do not."""
-    app = create_app(Service(Library(runs)))
+    app = create_app(Library(runs))
     schema = schemathesis.openapi.from_asgi("/openapi.json", app, headers={"Host": "localhost"})
     operations = [found.ok() for found in schema.get_all_operations()]
     asked = [operation for operation in operations if not operation.path.startswith(ELSEWHERE)]

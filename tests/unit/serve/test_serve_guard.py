@@ -248,7 +248,7 @@ def test_a_full_queue_is_429_with_the_seconds_to_wait(runs: Path, monkeypatch: p
 def test_a_bug_is_500_counted_and_logged_as_one_without_a_stack_trace_for_the_client(
     runs: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("regard.serve.routes.libre.pairs", lambda _: 1 // 0)
+    monkeypatch.setattr("regard.serve.routes.libre.current_pairs", lambda _: 1 // 0)
     log: list[str] = []
     with serving.client(runs, log=log) as client:
         answer = client.get("/languages")

@@ -16,7 +16,7 @@ from fastapi.testclient import TestClient
 import serving
 from regard.decode.rules import Beam
 from regard.errors import DataError
-from regard.models.encoder_decoder import EncoderDecoder
+from regard.models.generator import EncoderDecoder
 from regard.runs import listing as shelf
 from regard.serve.bodies import check_json
 from regard.serve.guard import Doors
@@ -61,7 +61,10 @@ def unlimited(schema: dict[str, Any], known: dict[str, Any], where: str) -> Iter
             yield from unlimited(each, known, where)
     kind = schema.get("type")
     bound = {
-        "string": "maxLength" in schema or "enum" in schema or "const" in schema,
+        "string": "maxLength" in schema
+        or "enum" in schema
+        or "const" in schema
+        or schema.get("format") == "binary",  # a file: as long as a body may be
         "array": "maxItems" in schema,
         "integer": "maximum" in schema or "exclusiveMaximum" in schema,
         "number": "maximum" in schema,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from regard.serve.app import Service, create_app
+from regard.serve.app import create_app
 from regard.serve.bodies import Leaving
 from regard.serve.jobs import Jobs
 from regard.serve.library import Library
@@ -99,18 +100,11 @@ def test_a_problem_of_the_app_is_the_servers() -> None:
 
 @pytest.mark.parametrize("asked", [True, False])
 def test_trainings_go_on_unless_they_shall_stop(asked: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Running:
-        class process:  # noqa: N801
-            alive = True
-
-    class Over:
-        class process:  # noqa: N801
-            alive = False
-
     stopped: list[str] = []
-    monkeypatch.setattr(Jobs, "trainings", lambda _: {"one": Running, "two": Over})
+    jobs = {"one": SimpleNamespace(alive=True), "two": SimpleNamespace(alive=False)}
+    monkeypatch.setattr(Jobs, "trainings", lambda _: jobs)
     monkeypatch.setattr(Jobs, "stop", lambda _, run: stopped.append(run))
-    app = create_app(Service(Library(tmp_path), stop_trainings=asked))
+    app = create_app(Library(tmp_path), stop_trainings=asked)
 
     async def live() -> None:
         async with app.router.lifespan_context(app):

@@ -15,36 +15,38 @@ import pytest
 import torch
 from fastapi.testclient import TestClient
 from torch import Tensor
+from torch.nn.functional import normalize
 
 import corpora_for_tests as small
 from regard.decode.options import Options
 from regard.decode.rules import Beam
 from regard.decode.tree import Trees
+from regard.explain import look
 from regard.explain import look as inside
-from regard.explain import looked
 from regard.explain.alignment import Aligner, Attended
 from regard.explain.answer import pack
-from regard.explain.attribution import gradient, masking
-from regard.explain.checks import checks
-from regard.explain.contextual import Neighbours, find, meaning, plane
-from regard.explain.edits import KINDS, Editor, Scene, from_data
+from regard.explain.attribution import METHODS
+from regard.explain.contextual import cosines, find, meaning, nearest, plane, spelled, words_of
+from regard.explain.edits import KINDS, Editor, from_data
+from regard.explain.importance import attribute
+from regard.explain.look import checks
 from regard.explain.meaning import validation_texts
 from regard.explain.recurrent import filling, saliency
 from regard.explain.recurrent import gates as gate_views
-from regard.explain.replay import Spelling, replay
+from regard.explain.replay import replay
 from regard.explain.statistics import statistics
 from regard.explain.trace import Trace
 from regard.explain.walk import walk_text
 from regard.explain.whatif import what_if
 from regard.fable.corpus import generate
-from regard.serve.app import Service, create_app
+from regard.serve.app import create_app
 from regard.serve.library import Library
-from regard.serve.worker import weight_of
+from regard.serve.worker import Worker
 from regard.settings.call import DecodeSettings
 from regard.tasks.engines import CTranslate2
 from regard.tasks.load import load_predictor
 from regard.tasks.translator import Translator
-from regard.text.special import END
+from regard.text.vocabulary import END
 from regard.trainer.start import start
 
 CAT = "the cat sees a bird"
@@ -79,7 +81,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def client(folder: Path) -> Iterator[TestClient]:
-    with TestClient(create_app(Service(Library(folder))), base_url="http://localhost") as made:
+    with TestClient(create_app(Library(folder)), base_url="http://localhost") as made:
         yield made
 
 
@@ -290,16 +292,16 @@ EDITS: dict[str, dict[str, Any]] = {
 def test_an_edit_does_what_the_python_call_does(ask: Ask, translator: Translator, kind: str) -> None:
     edits = [{"kind": kind, **EDITS[kind]}]
     found = ask("trace", text=CAT, edits=edits)
-    outcome = what_if(translator.model, translator.tokenizers, CAT, from_data(edits))
+    outcome = what_if(translator, CAT, from_data(edits))
     difference = found["difference"]
-    assert (difference["before"]["text"], difference["after"]["text"]) == outcome.texts
-    assert difference["change_in_log_probability"] == pytest.approx(outcome.difference)
-    assert difference["same"]["log_probability"] == pytest.approx(outcome.same.score)
-    assert difference["fall"] == outcome.fall.tolist()
-    assert [(tuple(one["before"]), tuple(one["after"])) for one in difference["changes"]] == outcome.changes()
+    assert (difference["before"]["text"], difference["after"]["text"]) == (outcome.before.text, outcome.after.text)
+    assert difference["change_in_log_probability"] == pytest.approx(outcome.change_in_log_probability)
+    assert difference["same"]["log_probability"] == pytest.approx(outcome.traces[1].score)
+    assert difference["fall"] == list(outcome.fall)
+    assert difference["changes"] == json.loads(json.dumps(outcome.changes))
     for one in found["attentions"]:
-        assert same(one["weights"], outcome.after.tensors[f"{one['name']}.weights"])
-    assert found["source"]["words"] == found["text"].split() == list(outcome.after.source.words)
+        assert same(one["weights"], outcome.traces[2].tensors[f"{one['name']}.weights"])
+    assert found["source"]["words"] == found["text"].split() == list(outcome.traces[2].source.words)
     assert all(value < 1e-5 for value in found["checks"].values())
 
 
@@ -307,8 +309,8 @@ def test_edits_follow_a_given_output(ask: Ask, translator: Translator) -> None:
     edits = [{"kind": "mask-word", "word": 1}]
     found = ask("trace", text=CAT, target="le chat", edits=edits)["difference"]
     written = [*translator.tokenizers.target.encode("le chat"), END]
-    outcome = what_if(translator.model, translator.tokenizers, CAT, from_data(edits), output=written)
-    assert found["before"] == {"text": "le chat", "log_probability": pytest.approx(outcome.before.score)}
+    outcome = what_if(translator, CAT, from_data(edits), output=written)
+    assert found["before"] == {"text": "le chat", "log_probability": pytest.approx(outcome.traces[0].score)}
 
 
 def test_a_prefix_that_cannot_be_written_is_said_by_its_words(ask: Ask) -> None:
@@ -334,16 +336,17 @@ def test_edits_of_other_tasks_do_what_the_python_call_does(
 ) -> None:
     found, outcome = (
         ask("trace", run, text=CAT, edits=[edit]),
-        inside.look(load_predictor(folder / run), inside.Question(CAT, edits=from_data([edit]))).outcome,
+        inside.look(load_predictor(folder / run), CAT, edits=from_data([edit])).difference,
     )
     assert outcome is not None
     difference = found["difference"]
-    assert (difference["before"]["text"], difference["after"]["text"]) == outcome.texts
-    assert difference["change_in_log_probability"] == pytest.approx(outcome.difference)
-    assert difference["fall"] == outcome.fall.tolist()
+    assert (difference["before"]["text"], difference["after"]["text"]) == (outcome.before.text, outcome.after.text)
+    assert difference["change_in_log_probability"] == pytest.approx(outcome.change_in_log_probability)
+    assert difference["fall"] == list(outcome.fall)
     assert len(difference["pieces"]) == len(difference["fall"])
     assert all(value < 1e-5 for value in found["checks"].values())
-    words = len(ask("importance", run, text=CAT, edits=[edit])["columns"])
+    answer = ask("importance", run, text=CAT, edits=[edit])
+    words = len(answer["columns"] or answer["read"])
     assert words == len((found["source"] if found["source"]["words"] else found["inputs"])["words"]) - (
         run in {"language", "writer"} and found["inputs"]["word_of"][-1] < len(found["inputs"]["words"]) - 1
     )
@@ -352,61 +355,110 @@ def test_edits_of_other_tasks_do_what_the_python_call_does(
 # Importance
 
 
-def test_importance_is_that_of_the_python_calls(ask: Ask, translator: Translator) -> None:
-    found, written = ask("importance", text=CAT), translator.translate(CAT)
-    trace = written.trace()
-    spelling = Spelling(translator.tokenizers.source, translator.tokenizers.target, CAT, written.text)
-    words = len(trace.target.words)  # an effect has a row for <end> too
-    for name, call in (("masking", masking), ("gradient", gradient)):
-        expected = call(translator.model, trace.source.ids, trace.target.ids, spelling=spelling)
-        assert same(found[name], expected.weights[:words])
-        assert (found["rows"], found["columns"]) == (list(expected.rows[:words]), list(expected.columns))
-    attended = translator.aligner.weights(Attended.of(trace).late.by_word)
-    assert same(found["attention"], attended)
-    effect = unpack(found["masking"]).clamp(min=0)
-    expected = attended / attended.sum(1, keepdim=True) - effect / effect.sum(1, keepdim=True).clamp(min=1e-30)
-    assert torch.allclose(unpack(found["difference"]), expected, atol=1e-6)
-    assert found["attention_origin"] == translator.aligner.describe()
+@pytest.mark.parametrize("method", METHODS)
+def test_importance_is_that_of_the_python_calls(ask: Ask, translator: Translator, method: str) -> None:
+    found, expected = ask("importance", text=CAT, method=method, points=4), attribute(translator, CAT, method, points=4)
+    assert (found["method"], found["of"], found["against"]) == (method, "log-probability", "")
+    assert (found["rows"], found["columns"]) == (list(expected.rows), list(expected.columns))
+    assert found["read"] == list(expected.read)
+    for part in ("source", "prefix", "source_layers", "prefix_layers", "values", "source_share"):
+        value = getattr(expected, part)
+        assert found[part] is None if value is None else same(found[part], value)
+    assert found["completeness_error"] == pytest.approx(expected.completeness_error)
+
+
+def test_importance_of_attention_is_read_by_the_aligner(ask: Ask, translator: Translator) -> None:
+    found, trace = ask("importance", text=CAT, method="attention"), translator.translate(CAT).trace()
+    assert same(found["source"], translator.aligner.weights(Attended.of(trace).late.by_word))
+
+
+def test_importance_says_why_not_another_word(ask: Ask, translator: Translator) -> None:
+    trace = translator.translate(CAT).trace()
+    place = 1 if int(trace.rank[1]) == 0 else 0  # the best of those that were not written
+    other, word = trace.top_pieces[1][place], trace.target.words[1]
+    found = ask("importance", text=CAT, against=other, step=1)
+    assert (found["rows"], found["of"], found["against"], found["step"]) == ([word], "contrast", other, 1)
+    apart = trace.log_probability[1] - trace.top_log_probability[1, place]
+    assert unpack(found["values"]).tolist() == pytest.approx([float(apart)], abs=1e-5)
+    assert found["source"]["shape"] == [1, 5]
+    assert ask("importance", text=CAT, against=other)["against"] == other  # where it came nearest
+    line = ask("importance", "heads", 400, text=CAT, against=other, step=500)["error"]
+    assert line.startswith("step = 500: the output has no such piece; 0 to ")
+    line = ask("importance", "heads", 400, text=CAT, against=trace.target.pieces[1], step=1)["error"]
+    assert line.endswith("is what was written; give another word or another translation")
+    assert ask("importance", "heads", 400, text=CAT, against=" ")["error"].startswith("against = '': has no piece")
+    line = ask("importance", "heads", 400, text=CAT, against=other, of="entropy")["error"]
+    assert line == "of = entropy: a contrast is a difference of log-probabilities; leave it out"
+
+
+def test_another_translation_is_held_against_the_output_where_they_part(ask: Ask, translator: Translator) -> None:
+    written = translator.translate(CAT)
+    trace, words = written.trace(), written.text.split()
+    other = " ".join([*words[:2], "chat", "noir"])
+    found = ask("importance", text=CAT, against=other, method="gradient")
+    assert found["step"] == 2
+    scores = replay(translator.model, trace.source.ids, trace.target.ids, logits=True).logits.log_softmax(-1)
+    piece = translator.tokenizers.written(other)[2]
+    apart = scores[2, trace.target.ids[2]] - scores[2, piece]
+    assert unpack(found["values"]).tolist() == pytest.approx([float(apart)], abs=1e-5)
+
+
+@pytest.mark.parametrize("run", ["tag", "classify", "language"])
+def test_other_tasks_can_be_asked_why_not(ask: Ask, folder: Path, run: str) -> None:
+    predictor = load_predictor(folder / run)
+    trace = inside.look(predictor, CAT).trace
+    other = next(piece for piece in trace.top_pieces[0] if piece != trace.target.pieces[0])
+    found = ask("importance", run, text=CAT, against=other, step=0, method="saliency")
+    assert (found["against"], found["step"], len(found["rows"])) == (other, 0, 1)
+    if run != "language":
+        assert ask("importance", run, text=CAT, against=other)["of"] == "contrast"
+        assert "is no label of this run" in ask("importance", run, 400, text=CAT, against="nonsense")["error"]
 
 
 def test_importance_under_edits_is_that_of_the_edited_model(ask: Ask, translator: Translator) -> None:
     """A word that is blanked out already has no effect any more, and a muted head changes that of the others."""
-    masked = ask("importance", text=CAT, edits=[{"kind": "mask-word", "word": 1}])
-    for name in ("masking", "gradient"):
-        assert unpack(masked[name])[:, 1].abs().max() < 1e-5
-        assert unpack(masked[name])[:, 2].abs().max() > 0
+    for method in ("masking", "gradient", "saliency", "integrated-gradients"):
+        masked = ask("importance", text=CAT, edits=[{"kind": "mask-word", "word": 1}], method=method, points=3)
+        assert unpack(masked["source"])[:, 1].abs().max() < 1e-5
+        assert unpack(masked["source"])[:, 2].abs().max() > 0
     edits = [{"kind": "mute-head", **EDITS["mute-head"]}, {"kind": "no-positions", "side": "encoder"}]
     muted = ask("importance", text=CAT, edits=edits)
-    after = what_if(translator.model, translator.tokenizers, CAT, from_data(edits)).after
-    scene = Scene(after.source)
-    blank = [*from_data(edits), *from_data([{"kind": "mask-word", "word": 2}])]
-    without = replay(translator.model, after.source.ids, after.target.ids, Editor(blank, scene))
+    after = what_if(translator, CAT, from_data(edits)).traces[2]
+    blank = (*from_data(edits), *from_data([{"kind": "mask-word", "word": 2}]))
+    without = replay(translator.model, after.source.ids, after.target.ids, Editor(blank, after.source))
     fall = (after.log_probability - without.log_probability)[: len(after.target.words)]
-    assert torch.allclose(unpack(muted["masking"])[:, 2], fall, atol=1e-5)  # words are pieces here
+    assert torch.allclose(unpack(muted["source"])[:, 2], fall, atol=1e-5)  # words are pieces here
+    for method in ("alti", "zeroing", "rollout", "norm"):
+        one, other = (ask("importance", text=CAT, edits=each, method=method)["source"] for each in (edits, edits[1:]))
+        assert one["shape"] != other["shape"] or not torch.allclose(unpack(one), unpack(other))
 
 
 @pytest.mark.parametrize("run", ["tag", "classify", "language", "plain", "writer"])
 def test_importance_of_other_tasks_has_attention_where_it_has_rows_for_it(ask: Ask, run: str) -> None:
     found = ask("importance", run, text=CAT)
-    shape = [len(found["rows"]), len(found["columns"])]
-    assert found["masking"]["shape"] == found["gradient"]["shape"] == shape
+    part, columns = ("prefix", "read") if found["source"] is None else ("source", "columns")
+    shape = [len(found["rows"]), len(found[columns])]
+    assert found[part]["shape"] == shape
+    assert (part == "prefix") == (run in {"language", "writer"})
     if run in {"plain", "writer"}:
-        assert (found["attention"], found["difference"], found["attention_origin"]) == (None, None, "")
+        line = ask("importance", run, 404, text=CAT, method="attention")["error"]
+        assert line.startswith("method = attention: this model has no attention; masking")
     else:
-        assert found["attention"]["shape"] == found["difference"]["shape"] == shape
-        assert found["attention_origin"]
+        assert ask("importance", run, text=CAT, method="attention")[part]["shape"] == shape
 
 
 def test_where_no_word_was_read_before_none_mattered(ask: Ask) -> None:
     """A language model that predicts the first word has read nothing but its own beginning."""
     found = ask("importance", "language", text="cat")
-    assert (found["rows"], found["columns"], found["masking"]["shape"]) == (["cat"], [], [1, 0])
+    assert (found["rows"], found["read"], found["prefix"]["shape"]) == (["cat"], [], [1, 0])
 
 
 def test_a_pooled_class_without_attention_has_no_row_of_it(ask: Ask, folder: Path) -> None:
     settings = small.settings("transformer-tiny", *BRIEF, "task=classify", "pool=mean")
     start(folder / "mean", settings, small.Notes(), device="cpu")
-    assert ask("importance", "mean", text=CAT)["attention"] is None
+    line = ask("importance", "mean", 404, text=CAT, method="attention")["error"]
+    assert line.startswith("method = attention: no attention leads to the label")
+    assert ask("importance", "mean", text=CAT, method="alti")["source"]["shape"] == [1, 5]
 
 
 # Recurrent models
@@ -499,26 +551,27 @@ def test_meanings_are_those_of_the_python_calls(ask: Ask, translator: Translator
     tokenizer = translator.tokenizers.source
     occurrences = [*find("cat", sentences), *find("bird", sentences)]
     expected = meaning(translator.model, tokenizer, occurrences)
-    assert same(found["cosines"], expected.cosines())
-    points, explained = plane(expected.vectors, 2)  # the axes are the word's, not the control's
+    assert same(found["cosines"], cosines(expected))
+    points, explained = plane(expected, 2)  # the axes are the word's, not the control's
     assert same(found["points"], torch.stack(points))
     assert found["explained"] == explained
     assert found["layers"] == ["embedding", "layer 1", "layer 2"]
     told = [(one["sentence"], one["word"], one["place"], one["control"]) for one in found["occurrences"]]
     assert told == [
-        (one.sentence, str(one), one.word, control)
+        (one[0], spelled(one), one[1], control)
         for one, control in zip(occurrences, (False, False, True, True), strict=True)
     ]
     corpus = list(dict.fromkeys([*sentences, *validation_texts(folder / "heads")]))
     assert found["searched"] == len(corpus) > 50
-    for layer, vectors in enumerate(expected.vectors):
-        words = Neighbours.of(translator.model, tokenizer, corpus, layer)
+    words, every = words_of(translator.model, tokenizer, corpus)
+    for layer, vectors in enumerate(expected):
+        unit = normalize(every[layer], dim=-1)
         for one, vector, near in zip(occurrences, vectors, found["neighbours"][layer], strict=True):
-            nearest = words.nearest(vector, 3, besides=one)
+            known = nearest(vector, words, unit, 3, besides=one)
             assert [(other["word"], other["sentence"]) for other in near] == [
-                (str(each), each.sentence) for each, _ in nearest
+                (spelled(each), each[0]) for each, _ in known
             ]
-            assert [other["cosine"] for other in near] == pytest.approx([cosine for _, cosine in nearest], abs=1e-5)
+            assert [other["cosine"] for other in near] == pytest.approx([cosine for _, cosine in known], abs=1e-5)
 
 
 def test_meanings_need_no_translation_no_control_and_no_validation_text(ask: Ask) -> None:
@@ -640,8 +693,8 @@ def test_more_weights_than_a_page_can_hold_are_refused(ask: Ask, monkeypatch: py
 def test_a_gradient_for_each_of_too_many_pieces_is_refused(
     ask: Ask, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
-    monkeypatch.setattr(looked, "MOST_STEPS", 10)
-    error = ask(path, "plain", 400, text=CAT)["error"]
+    monkeypatch.setattr(look, "MOST_STEPS", 10)
+    error = ask(path, "plain", 400, text=CAT, **({"method": "gradient"} if path == "importance" else {}))["error"]
     assert error.startswith("text = ")
     assert "a gradient for each takes too long" in error
 
@@ -656,7 +709,7 @@ def test_a_checkpoint_that_is_named_is_loaded_once_and_counted(folder: Path, mon
 
     monkeypatch.setattr(inside, "load_predictor", watched)
     library = Library(folder)
-    with TestClient(create_app(Service(library)), base_url="http://localhost") as client:
+    with TestClient(create_app(library), base_url="http://localhost") as client:
         body = {"run": "heads", "text": CAT, "checkpoint": "step-1"}
         first, second = (client.post("/api/v1/trace", json=body).json() for _ in range(2))
         assert first == second
@@ -670,15 +723,15 @@ def test_memory_is_counted_with_what_searches_by_the_weights(folder: Path) -> No
     """The fused form of a Transformer has its own copy of most of the decoder; a converted model is one more."""
     model = loaded(folder, "heads")
     weights = sum(each.numel() * each.element_size() for each in model.model.parameters())
-    assert weight_of(load_predictor(folder / "plain")) < 1.1 * sum(
+    assert Worker(load_predictor(folder / "plain")).bytes < 1.1 * sum(
         each.numel() * each.element_size() for each in loaded(folder, "plain").model.parameters()
     )
-    fused = weight_of(model)
+    fused = Worker(model).bytes
     output = model.model.decoder.output.weight
     assert fused >= weights + output.numel() * output.element_size()
     converted = CTranslate2(None, model.tokenizers, 7, bytes=1000)
     searcher = replace(model.search.searcher, engine=converted)
-    assert weight_of(replace(model, searcher=searcher)) == fused + 1000
+    assert Worker(replace(model, searcher=searcher)).bytes == fused + 1000
 
 
 def test_sixty_words_through_six_layers_of_eight_heads_are_below_five_megabytes() -> None:

@@ -13,7 +13,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,11 +26,12 @@ import serving
 from regard.cli import serve as verb
 from regard.cli.main import run
 from regard.errors import ResourceError
-from regard.serve.app import Service, create_app
+from regard.serve.app import create_app
 from regard.serve.guard import Doors
 from regard.serve.library import Library
 from regard.serve.limits import Limits
-from regard.serve.server import Address, address, listens_on, make, own_names
+from regard.serve.server import address, listen, listens_on, make, own_names
+from regard.serve.worker import Worker
 from regard.settings.call import ServeSettings
 from serving import CAT
 
@@ -53,11 +53,11 @@ def service(runs: Path) -> Iterator[str]:
 
 def connect(service: str) -> socket.socket:
     host, _, port = service.removeprefix("http://").partition(":")
-    return socket.create_connection((host, int(port)), timeout=20)
+    return socket.create_connection((host, int(port)), timeout=serving.PATIENCE)
 
 
 def request(service: str, method: str, path: str, body: Any = None) -> tuple[int, Any]:
-    connection = http.client.HTTPConnection(service.removeprefix("http://"), timeout=20)
+    connection = http.client.HTTPConnection(service.removeprefix("http://"), timeout=serving.PATIENCE)
     data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
     connection.request(method, path, data, {} if data is None else {"Content-Type": "application/json"})
     answer = connection.getresponse()
@@ -180,7 +180,7 @@ def test_more_requests_at_once_than_are_answered_are_refused_as_all_others_are(
         crowd = [connect(service) for _ in range(5)]
         for each in crowd:
             each.sendall(b"POST /translate HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\n")
-        ready, _, _ = select.select(crowd, [], [], 20)
+        ready, _, _ = select.select(crowd, [], [], serving.PATIENCE)
         answer = b"".join(iter(lambda: ready[0].recv(65536), b""))
         for each in crowd:
             each.close()
@@ -226,8 +226,9 @@ def test_what_is_not_http_is_refused_in_one_line(service: str) -> None:
 # An orderly end
 
 
-def test_requests_in_flight_are_finished_when_the_service_ends(runs: Path) -> None:
-    found: list[tuple[int, Any]] = []
+def test_requests_in_flight_are_finished_when_the_service_ends(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found, begun, search = list[tuple[int, Any]](), threading.Event(), Worker._search
+    monkeypatch.setattr(Worker, "_search", lambda *given: begun.set() or search(*given))  # type: ignore[func-returns-value]
 
     def ask(service: str) -> None:
         texts = [f"{CAT} {CAT} {number}" for number in range(61)]
@@ -235,22 +236,23 @@ def test_requests_in_flight_are_finished_when_the_service_ends(runs: Path) -> No
 
     with serving.on_a_port(runs) as service:
         assert translates(service)
+        begun.clear()
         asked = threading.Thread(target=ask, args=(service,))
         asked.start()
-        time.sleep(0.05)
-    asked.join(20)
+        assert begun.wait(serving.PATIENCE)
+    asked.join(serving.PATIENCE)
     assert [(status, len(answer["translations"])) for status, answer in found] == [(200, 61)]
 
 
 def test_a_service_in_a_thread_ends_with_its_process(runs: Path) -> None:
     """As `atexit` has it end."""
-    app, listening, ready = create_app(Service(Library(runs))), Address("127.0.0.1", 0).open(), threading.Event()
+    app, listening, ready = create_app(Library(runs)), listen("127.0.0.1", 0), threading.Event()
     server = make(app, reading=1.0, started=ready.set)
     thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
     thread.start()
-    assert ready.wait(20)
+    assert ready.wait(serving.PATIENCE)
     server._end()  # type: ignore[attr-defined]
-    thread.join(20)
+    thread.join(serving.PATIENCE)
     assert not thread.is_alive()
 
 
@@ -311,7 +313,7 @@ def test_serve_says_where_it_is_and_ends_in_good_order(runs: Path) -> None:
         assert request(service, "GET", "/health") == (200, {"status": "ok"})
         assert LibreTranslateAPI(service).languages()[0]["code"] == "en"
         process.send_signal(signal.SIGTERM)
-        _, said = process.communicate(timeout=30)
+        _, said = process.communicate(timeout=serving.PATIENCE)
     assert process.returncode == 0
     assert f"the service is at {service}/" in said
     assert '"route": "/health"' in said
@@ -325,7 +327,7 @@ def test_the_studio_of_an_empty_folder_is_there_with_the_run_in_the_package(tmp_
         assert (status, [(each["name"], each["fixed"]) for each in found["runs"]]) == (200, [("demo", True)])
         assert translates(service)
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=30)
+        _, said = process.communicate(timeout=serving.PATIENCE)
     assert (process.returncode, told["studio"]) == (0, True)
     assert said == (
         f"{tmp_path / 'new'}: there was no such folder; made an empty one\n"
@@ -392,15 +394,15 @@ def test_a_machine_knows_its_name_and_asks_nobody(monkeypatch: pytest.MonkeyPatc
 def test_off_this_machine_a_token_is_made_up_and_names_are_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("regard.serve.server.own_names", lambda: ["here", "10.0.0.9"])
     named = ServeSettings(allow_host=("Box.lan:5000",), allow_origin=("https://a.example",))
-    doors, made_up = verb._doors("0.0.0.0", "", named, read_only=False)
+    doors, made_up = verb._doors("0.0.0.0", "", named)
     assert made_up
     assert len(doors.token) >= 32
     assert doors.hosts == {"127.0.0.1", "localhost", "::1", "box.lan", "here", "10.0.0.9"}
     assert doors.origins == {"https://a.example"}
-    given, made_up = verb._doors("10.0.0.7", OURS, ServeSettings(), read_only=False)
+    given, made_up = verb._doors("10.0.0.7", OURS, ServeSettings())
     assert (given.token, made_up, "10.0.0.7" in given.hosts) == (OURS, False, True)
-    assert verb._doors("localhost", "", ServeSettings(), read_only=False)[0].token == ""
-    assert verb._doors("box.lan", "", ServeSettings(), read_only=False)[1]
+    assert verb._doors("localhost", "", ServeSettings())[0].token == ""
+    assert verb._doors("box.lan", "", ServeSettings())[1]
 
 
 @pytest.mark.parametrize(("token", "shown"), [("", True), (OURS, False)])
@@ -429,11 +431,11 @@ def test_a_read_only_service_says_so_and_keeps_its_doors(
 ) -> None:
     monkeypatch.setattr("regard.serve.server.run", lambda server, listening: (server._started(), listening.close()))
     monkeypatch.setenv("REGARD_ADMIN_TOKEN", OURS)
-    assert run(["serve", "--runs", str(runs), "--read-only", "--port", "0", "--host", "127.0.0.1"]) == 0
+    assert run(["serve", "--runs", str(runs), "serve.read_only=true", "--port", "0", "--host", "127.0.0.1"]) == 0
     said = capsys.readouterr().err
     assert "read-only: no client can train, upload, rename or remove here\n" in said
     assert OURS not in said
-    doors, _ = verb._doors("localhost", "", ServeSettings(admin_token=OURS), read_only=True)
+    doors, _ = verb._doors("localhost", "", ServeSettings(admin_token=OURS, read_only=True))
     assert (doors.token, doors.admin, doors.opens(""), doors.opens_changes("")) == ("", OURS, True, False)
 
 
@@ -441,7 +443,7 @@ def test_a_studio_says_how_a_browser_may_train_where_that_needs_a_token(
     runs: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("regard.serve.server.run", lambda server, listening: (server._started(), listening.close()))
-    assert run(["studio", str(runs), f"serve.admin_token={OURS}", "--port", "0", "--no-browser"]) == 0
+    assert run(["studio", str(runs), f"serve.admin_token={OURS}", "--port", "0", "serve.browser=false"]) == 0
     assert re.search(
         r"a browser that trains and uploads needs its token once: \S+\?token=TOKEN\n", capsys.readouterr().err
     )
@@ -455,7 +457,7 @@ def test_an_address_is_one_that_a_browser_can_open() -> None:
         ("::", "http://[::1]:"),
     ):
         try:
-            listening = Address(host, 0).open()
+            listening = listen(host, 0)
         except ResourceError:
             assert ":" in host  # a machine without IPv6
             continue

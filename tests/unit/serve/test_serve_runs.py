@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import shutil
@@ -16,12 +17,13 @@ from fastapi.testclient import TestClient
 import regard
 import serving
 import studios
+from importing import small_run
 from regard.errors import ModelError, SettingsError
 from regard.fable.corpus import generate
 from regard.runs.archive import unpack
 from regard.runs.folder import occupied
 from regard.serve.library import Library
-from regard.serve.pairs import check_pins
+from regard.serve.pairs import check_pins, current_pairs, pairs
 from regard.settings.call import MeasureSettings
 from regard.tasks.load import load_predictor
 from serving import CAT, EIGHT
@@ -146,6 +148,21 @@ def test_runs_named_one_by_one_are_the_only_candidates_for_what_they_do(eight: P
     library.close()
 
 
+def test_of_named_runs_only_those_that_changed_are_read_again(
+    tmp_path: Path, eight: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    named = [shutil.copytree(eight / name, tmp_path / name) for name in ("bahdanau", "zebra")]
+    library, looks = Library(named=named), list[int]()
+    monkeypatch.setattr("regard.serve.pairs.pairs", lambda of: looks.append(1) or pairs(of))  # type: ignore[func-returns-value]
+    assert list(asyncio.run(current_pairs(library)).values()) == ["zebra"]
+    assert asyncio.run(current_pairs(library)) == pairs(library)
+    assert len(looks) == 1
+    (named[1] / "settings.toml").write_text("damaged", encoding="utf-8")
+    for _ in range(2):  # what cannot be read now may be the next time
+        assert list(asyncio.run(current_pairs(library)).values()) == ["bahdanau"]
+    assert len(looks) == 3
+
+
 def test_a_new_score_changes_the_choice_at_once(tmp_path: Path, eight: Path) -> None:
     for name in ("zebra", "middling"):
         shutil.copytree(eight / name, tmp_path / name)
@@ -187,7 +204,7 @@ def test_a_run_gets_another_name_and_answers_to_it(own: TestClient, mine: Path) 
     assert used(own, "fr") == "lion"
     assert own.post("/api/v1/translate", json={"run": "lion", "texts": [CAT]}).json()["translations"] == before
     assert own.post("/api/v1/translate", json={"run": "zebra", "texts": [CAT]}).status_code == 404
-    assert list(own.app.state.service.library.loaded) == ["lion"]  # type: ignore[attr-defined]
+    assert list(own.app.state.library.loaded) == ["lion"]  # type: ignore[attr-defined]
     assert sorted(path.name for path in mine.iterdir() if not path.name.startswith(".")) == ["german", "lion", "tagger"]
 
 
@@ -312,6 +329,24 @@ def test_examples_are_there_when_the_corpus_and_the_log_are_gone(own: TestClient
     assert {each["text"] for each in encoded["examples"]} == {each["text"] for each in expected["examples"]}
     shutil.rmtree(mine / "german" / "data")
     assert own.get("/api/v1/runs/german/examples").json()["examples"] == []
+
+
+@pytest.mark.parametrize(
+    ("languages", "first"),
+    [
+        ("zh-en", {"text": "银行在河边。", "reference": "The bank is near the river."}),
+        ("por_Latn-xx", {"text": "O banco fica perto do rio.", "reference": ""}),
+        ("xx-en", None),
+        ("", None),
+    ],
+)
+def test_an_imported_run_has_everyday_sentences_of_its_languages(
+    languages: str, first: dict[str, str] | None, own: TestClient, mine: Path
+) -> None:
+    small_run(mine / "foreign", f"data.languages={languages}")
+    found = own.get("/api/v1/runs/foreign/examples", params={"count": 3}).json()["examples"]
+    assert (found[0] if found else None) == first
+    assert len(found) == (3 if first else 0)
 
 
 def test_an_exported_run_can_be_imported(client: TestClient, tmp_path: Path) -> None:

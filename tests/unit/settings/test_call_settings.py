@@ -17,18 +17,17 @@ from hypothesis import strategies as st
 
 import corpora_for_tests as small
 import serving
+from regard.cli.completion import answer
 from regard.cli.demo import TESTED, _report
 from regard.cli.main import run
 from regard.cli.translate import _glossary
 from regard.cli.verb import apart
 from regard.decode.options import Options
 from regard.decode.rules import Beam, Sample
-from regard.decode.terms import Glossary
 from regard.errors import DataError, SettingsError
 from regard.explain.beam import search_tree
 from regard.explain.look import UNSEARCHED
-from regard.serve.app import Service, create_app
-from regard.serve.commands import CommandResult
+from regard.serve.app import create_app
 from regard.serve.library import Library
 from regard.settings.call import TAKEN, DecodeSettings, MeasureSettings
 from regard.settings.help import explain
@@ -55,7 +54,7 @@ def test_an_override_becomes_what_decoding_takes() -> None:
     options = Options.of(load_call("translate", *words).decode)
     assert options.rule == Beam(7, coverage_penalty=0.2, best=7)
     assert options.forbidden == ("a", "b")
-    assert options.glossary == Glossary({"bank": "rive"})
+    assert options.glossary == {"bank": "rive"}
     drawn = Options.of(DecodeSettings(risk=3, temperature=0.5, seed=9))
     assert (drawn.rule, drawn.risk) == (Sample(3, 0.5, seed=9), True)
 
@@ -154,20 +153,22 @@ def test_texts_are_told_from_settings() -> None:
 SEARCH = "length-penalty coverage-penalty groups diversity temperature top-k nucleus seed risk min-ratio max-ratio"
 WORDS = "no-repeat forbid prefix copy-unknown no-copy-unknown engine"
 MEASURE = "beam metrics tokenize edges resamples"
-SERVE = "pin admin-token allow-host allow-origin queue timeout memory engine"
-EXAMPLES = ("true", "false", "N", "N,N", "TEXT", "TEXT,TEXT", "FILE", "RUN", "mean", "intersection")
+SERVE = "read-only pin admin-token allow-host allow-origin queue timeout memory engine"
+EXAMPLES = ("true", "false", "N", "N,N", "TEXT", "TEXT,TEXT", "FILE", "FOLDER", "RUN", "mean", "intersection")
 GONE = {
+    "demo": "preset",
+    "score": "tokens",
     "train": "valid-source valid-target valid-corpus task watch",
-    "translate": f"{SEARCH} {WORDS}",
+    "translate": f"{SEARCH} {WORDS} sample",
     "predict": "length beam sample temperature nucleus seed",
-    "evaluate": "metrics edges rarity resamples tokenize alignment reverse links reverse-links symmetrise comet engine",
-    "compare": f"{MEASURE} limit trials examples seed every",
+    "evaluate": f"{MEASURE} rarity alignment reverse links reverse-links symmetrise comet engine",
+    "compare": f"{MEASURE} limit trials examples seed every texts",
     "report": f"{MEASURE} limit seed",
-    "explain": "html svg png save",
+    "explain": "html svg png save special",
     "walk": "markdown",
     "serve": f"{SERVE} batch gather",
-    "studio": f"{SERVE} stop-trainings log",
-    "beam": "length-penalty html",
+    "studio": f"{SERVE} stop-trainings log browser no-browser",
+    "beam": "beam length-penalty html",
     "meaning": "html svg",
     "data make": "target min-words max-words",
     "runs export": "quantization out",
@@ -178,7 +179,9 @@ GONE = {
 def test_a_flag_of_earlier_versions_is_answered_with_what_to_write(verb: str, capsys: Capture) -> None:
     for name in GONE[verb].split():
         assert run([*verb.split(), f"--{name}", "x"]) == 2
-        found = re.match(rf"--{name}: is (a setting|another option) now; write (\S.*)", capsys.readouterr().err)
+        found = re.match(
+            rf"--{name}: is (a setting|another verb|another option) now; write (\S.*)", capsys.readouterr().err
+        )
         assert found, name
         if found[2].startswith(("decode.", "measure.", "serve.")):
             setting, _, example = found[2].partition("=")
@@ -231,8 +234,8 @@ def test_the_shell_completes_settings(monkeypatch: pytest.MonkeyPatch, capsys: C
     monkeypatch.setitem(os.environ, "_REGARD_COMPLETE", "complete_bash")
     monkeypatch.setitem(os.environ, "COMP_WORDS", "regard beam demo x decode.l")
     monkeypatch.setitem(os.environ, "COMP_CWORD", "4")
-    assert run([]) == 0
-    assert capsys.readouterr().out.split() == ["decode.length_penalty="]
+    assert answer(os.environ) == 0
+    assert capsys.readouterr().out.split() == ["decode.length_penalty=", "decode.length_penalty=1.0"]
 
 
 @pytest.mark.parametrize(
@@ -282,7 +285,7 @@ def test_a_request_and_a_service_decode_as_the_command_line_does(trained: Path, 
     usual = load_call("serve", *words).decode
     for decode, body in ((None, {"decode": ASKED}), (usual, {}), (usual, {"beam": 2, "prefix": "la le"})):
         library = Library(None, [trained], decode=decode)
-        with TestClient(create_app(Service(library)), "http://localhost") as client:
+        with TestClient(create_app(library), "http://localhost") as client:
             answer = client.post("/api/v1/translate", json={"run": "attentive", "texts": [CAT], **body}).json()
             output = answer["translations"][0]["outputs"][0]
             assert (output["text"], output["score"]) == (expected["target"], pytest.approx(expected["score"]))
@@ -294,8 +297,8 @@ def test_a_request_and_a_service_decode_as_the_command_line_does(trained: Path, 
 def test_terms_of_a_file_and_terms_that_are_set_are_one_glossary(tmp_path: Path) -> None:
     file = tmp_path / "terms.tsv"
     file.write_text("cat\tle chat\nBank\tbanque\n")
-    assert _glossary(file, None).terms == {"cat": "le chat", "bank": "banque"}
-    assert _glossary(file, Glossary.of({"bank": "rive"})).terms == {"cat": "le chat", "bank": "rive"}
+    assert _glossary(file, None) == {"cat": "le chat", "bank": "banque"}
+    assert _glossary(file, {"bank": "rive"}) == {"cat": "le chat", "bank": "rive"}
 
 
 def test_a_trace_is_written_under_the_name_that_was_given(trained: Path, tmp_path: Path) -> None:
@@ -319,7 +322,7 @@ def test_the_report_of_the_demo_computes_where_it_was_trained(monkeypatch: pytes
 
 def test_a_service_looks_into_what_it_would_translate(trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     usual = DecodeSettings(beam=2, prefix="la le", coverage=0.5, length=7, seed=3)
-    with TestClient(create_app(Service(Library(None, [trained], decode=usual))), "http://localhost") as client:
+    with TestClient(create_app(Library(None, [trained], decode=usual)), "http://localhost") as client:
 
         def ask(route: str, **more: object) -> dict[str, Any]:
             answer = client.post(f"/api/v1/{route}", json={"run": "attentive", "text": CAT, **more})
@@ -342,10 +345,9 @@ def test_a_service_looks_into_what_it_would_translate(trained: Path, monkeypatch
 
         asked: list[list[str]] = []
 
-        async def command(_request: object, words: list[str], _folder: Path) -> CommandResult:
+        async def command(_request: object, words: list[str], _folder: Path) -> None:
             asked.append(words)
             Path(words[words.index("--out") + 1]).write_text("made")
-            return CommandResult(0, None, "")
 
         monkeypatch.setattr(client.app.state, "commands", command)  # type: ignore[attr-defined]
         assert client.get("/api/v1/runs/attentive/report").text == "made"
@@ -393,7 +395,7 @@ def test_looking_and_walking_search_as_they_are_told(trained: Path, capsys: Capt
     ids=str,
 )
 def test_a_request_that_asks_for_too_much_is_refused(trained: Path, decode: dict[str, object], line: str) -> None:
-    with TestClient(create_app(Service(Library(None, [trained]))), "http://localhost") as client:
+    with TestClient(create_app(Library(None, [trained])), "http://localhost") as client:
         answer = client.post("/api/v1/translate", json={"run": "attentive", "texts": [CAT], "decode": decode})
         assert answer.status_code == 400
         assert line in answer.text
@@ -406,7 +408,7 @@ def test_a_language_model_takes_what_counts_for_it(tmp_path: Path, capsys: Captu
     assert run(["predict", str(tmp_path / "writer"), "the cat", *flags]) == 0
     said = json.loads(capsys.readouterr().out)
     usual = DecodeSettings(prefix="le")  # of translations, and nothing to a language model
-    with TestClient(create_app(Service(Library(tmp_path, decode=usual))), "http://localhost") as client:
+    with TestClient(create_app(Library(tmp_path, decode=usual)), "http://localhost") as client:
         body = {"run": "writer", "texts": ["the cat"], "decode": {"length": 3, "sample": True, "seed": 4}}
         found = client.post("/api/v1/predict", json=body).json()["predictions"][0]
         assert found["continuation"] in json.dumps(said, ensure_ascii=False)

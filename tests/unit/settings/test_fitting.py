@@ -8,7 +8,6 @@ from regard.settings import (
     NO_LIMIT,
     Extent,
     Machine,
-    MovingAverageSettings,
     Settings,
     TransformerModel,
     choose,
@@ -35,7 +34,7 @@ def test_a_small_model_and_many_small_steps_for_minutes_on_a_laptop() -> None:
     assert 100 <= made.train.warmup <= 300
     assert made.train.schedule == "cosine"
     assert made.train.validate_every == 0
-    assert isinstance(made.train.average, MovingAverageSettings)
+    assert made.train.average.kind == "moving"
 
 
 def test_an_architecture_that_is_named_stays_and_the_rest_fits_the_time() -> None:

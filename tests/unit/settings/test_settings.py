@@ -116,3 +116,12 @@ def test_what_is_nested_too_deep_is_refused(tmp_path) -> None:
     (tmp_path / "deep.toml").write_text("x = " + "[" * 20_000)
     with pytest.raises(SettingsError, match=r"deep\.toml: not settings; tables and lists are nested too deep"):
         regard.load_settings(tmp_path / "deep.toml")
+
+
+@pytest.mark.parametrize("number", ["1" * 5000, "0x" + "f" * 5000])
+def test_a_number_of_thousands_of_digits_is_refused(number: str, tmp_path) -> None:
+    with pytest.raises(SettingsError, match=r"train\.steps = '\w+': not valid; should be a valid integer"):
+        regard.load_settings("lstm", f"train.steps={number}")
+    (tmp_path / "long.toml").write_text(f"[train]\nsteps = {number}\n")
+    with pytest.raises(SettingsError, match=r"long\.toml: not settings; a number has thousands of digits"):
+        regard.load_settings(tmp_path / "long.toml")

@@ -14,7 +14,7 @@ from rich.cells import cell_len
 
 from regard.explain.heatmap import HeatMap, brief, reaching
 from regard.show import colours
-from regard.show.letters import clusters, extent, right_to_left, shortened, wrapped
+from regard.show.markup import clusters, extent, right_to_left, shortened, wrapped
 from regard.show.pictures import Grid
 from regard.show.svg import document, style, svg
 from regard.show.svg_heatmap import LONGEST, SIZE, layout

@@ -11,10 +11,9 @@ import torch
 
 from regard.cli.main import run as cli
 from regard.data.batches import collate
-from regard.data.check_labels import check_labels
-from regard.data.encoding import LabelEncoder, TagEncoder
-from regard.data.examples import encode_examples
-from regard.data.menu import BatchShape
+from regard.data.check import check_labels
+from regard.data.encoding import LabelEncoder, TagEncoder, encode_examples
+from regard.data.plan import BatchShape
 from regard.data.readers import Corpus
 from regard.data.shards import prepare_corpus
 from regard.data.stats import stats
@@ -23,14 +22,12 @@ from regard.metrics.baselines import baselines
 from regard.metrics.labels import ClassResult, Confusion, TagResult, Tally
 from regard.metrics.language import language_result
 from regard.settings import TaskName
-from regard.tasks.kinds import task_of
 from regard.tasks.labels import Reader
-from regard.tasks.losses import drop_words
-from regard.text.special import END, PAD, START, UNK
-from regard.text.spelling import spell, word_ids, word_letters
-from regard.text.tokenizer import Kind
+from regard.tasks.load import task_of
+from regard.tasks.task import drop_words
 from regard.text.tokenizers import learn
-from regard.text.vocabulary import Vocabulary
+from regard.text.vocabulary import END, PAD, START, UNK, Kind, Vocabulary
+from regard.text.words import spell, word_ids, word_letters
 
 Capture = pytest.CaptureFixture[str]
 

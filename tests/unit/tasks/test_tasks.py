@@ -10,14 +10,12 @@ from typing import get_args
 import pytest
 
 import corpora_for_tests as small
-from regard.decode.rules import Beam
 from regard.runs.folder import Run
 from regard.serve.routes.predict import Prediction
 from regard.settings import TaskName
+from regard.settings.call import DecodeSettings
 from regard.tasks.corpus import materials
-from regard.tasks.kinds import task_of
-from regard.tasks.load import load_predictor
-from regard.tasks.predictor import Writing
+from regard.tasks.load import load_predictor, task_of
 from regard.trainer.start import start
 
 LEARN = ("train.steps=2", "train.validate_every=2", "data.pairs=61", "train.watch='the cat sleeps'")
@@ -37,7 +35,7 @@ def test_a_task_is_trained_predicts_and_is_measured(name: TaskName, tmp_path: Pa
     if predictor.task == "translate":  # which is asked otherwise, and has tests of its own
         assert len(predictor.translate(TEXTS)) == len(TEXTS)
         return
-    answers = predictor.predict(TEXTS, Writing(5, Beam(2)))
+    answers = predictor.predict(TEXTS, DecodeSettings(length=5, beam=2))
     for text, answer in zip(TEXTS, answers, strict=True):
         assert len(str(answer).splitlines()) == bool(text.strip())
         assert json.dumps(answer.to_dict())

@@ -18,20 +18,19 @@ import torch
 
 import corpora_for_tests as small
 from regard.cli import streams
-from regard.cli.called import printable
 from regard.cli.main import run
+from regard.cli.streams import printable
+from regard.decode.constraints import parse_terms, terms_in
 from regard.decode.copying import copied_in_order
 from regard.decode.options import Options
 from regard.decode.rules import Beam, Sample
-from regard.decode.split import split
-from regard.decode.terms import Glossary
-from regard.decode.texts import Output, Part, _by_risk
+from regard.decode.texts import Output, Part, _by_risk, split
 from regard.errors import DataError, ModelError, SettingsError
 from regard.explain.alignment import Aligner
-from regard.models.encoder_decoder import EncoderDecoder
+from regard.models.generator import EncoderDecoder
 from regard.tasks.load import load
 from regard.tasks.translator import Translator
-from regard.text.special import UNK
+from regard.text.vocabulary import UNK
 from regard.text.words import space_words
 from regard.trainer.start import start
 
@@ -194,7 +193,7 @@ def test_constraints_hold_on_every_output(translator: Translator) -> None:
     assert not any(re.search(rf"(?<!\w){re.escape(common)}(?!\w)", text) for text in without)
     begun = texts(translator, Options(Beam(3, best=3), prefix="le chat"))
     assert all(text.startswith("le chat") for text in begun if text)
-    glossary = Glossary({"cat": "le chat"})
+    glossary = {"cat": "le chat"}
     cats = translator.translate(["the CAT sleeps", "the bear sleeps"], Options(Beam(3), glossary=glossary))
     assert "le chat" in cats[0].text
     long = translator.translate([CAT], Options(Beam(2), shortest=1.5))[0]
@@ -216,7 +215,7 @@ def test_a_forbidden_word_is_found_however_it_is_spelled(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("where", ["prefix", "forbidden", "glossary"])
 def test_what_the_vocabulary_cannot_write_is_refused(translator: Translator, where: str) -> None:
-    wish = {"prefix": "xyzzy", "forbidden": ("xyzzy",), "glossary": Glossary({"cat": "xyzzy"})}[where]
+    wish = {"prefix": "xyzzy", "forbidden": ("xyzzy",), "glossary": {"cat": "xyzzy"}}[where]
     with pytest.raises(DataError, match=rf"{where} = 'xyzzy': has pieces that this model's vocabulary does not"):
         translator.translate(CAT, replace(Options(), **{where: wish}))  # type: ignore[arg-type]
 
@@ -244,13 +243,14 @@ def test_options_that_cannot_be_meant_are_refused() -> None:
 
 def test_a_glossary_matches_whole_words_in_any_case_and_the_longest_first() -> None:
     lines = ["# terms", "", "black cat\tchat noir", "cat\tchat", "Müller & Co.\tM"]
-    glossary = Glossary.parse(lines, "terms.tsv")
-    assert glossary.find("The Black Cat saw a cat and a caterpillar") == ["chat noir", "chat"]
-    assert glossary.find("MÜLLER & CO. wrote") == ["M"]
-    assert glossary.find("concatenate") == []
-    assert Glossary({}).find("cat") == []
+    glossary = parse_terms(lines, "terms.tsv")
+    assert terms_in(["The Black Cat saw a cat and a caterpillar"], glossary) == [["chat noir", "chat"]]
+    assert terms_in(["MÜLLER & CO. wrote"], glossary) == [["M"]]
+    assert terms_in(["concatenate"], glossary) == [[]]
+    assert terms_in(["cat", "a Cat"], {"Cat": "chat"}) == [["chat"], ["chat"]]
+    assert terms_in(["cat"], {}) == [[]]
     with pytest.raises(DataError, match=r"terms\.tsv line 1 = 'cat': must be a term, a tab and its translation"):
-        Glossary.parse(["cat"], "terms.tsv")
+        parse_terms(["cat"], "terms.tsv")
 
 
 # Samples and several models
@@ -464,7 +464,7 @@ MISTAKES = {
     "a glossary that is not there": (["--constrain", "nowhere"], 3, "nowhere: cannot be read"),
     "a run that is not there": (["--with", "nowhere"], 4, "nowhere: no such folder"),
     "groups that do not divide": (["decode.groups=3"], 2, "groups = 3: must divide the beam of 5 evenly"),
-    "a temperature of zero": (["--sample", "decode.temperature=0"], 2, "temperature = 0.0: must be above 0"),
+    "a temperature of zero": (["decode.sample=true", "decode.temperature=0"], 2, "temperature = 0.0: must be above 0"),
 }
 
 

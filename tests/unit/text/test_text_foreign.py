@@ -12,8 +12,8 @@ import sentencepiece
 
 from regard.data.encoding import PairEncoder
 from regard.errors import ModelError, SettingsError
-from regard.explain.side import OUTSIDE, spell
-from regard.serve.detect import Detector, Letters
+from regard.explain.trace import OUTSIDE, spell
+from regard.serve.detect import Letters, detector
 from regard.text import (
     END,
     PAD,
@@ -31,7 +31,7 @@ from regard.text import (
 from regard.text.foreign import read_dictionary
 from regard.text.subwords import MODEL
 from regard.text.tokenizers import Frame
-from regard.text.words import VOCABULARY
+from regard.text.vocabulary import VOCABULARY
 
 LINES = [
     f"{subject} {verb} {thing} ."
@@ -272,10 +272,10 @@ def test_they_are_not_learned() -> None:
 
 def test_a_language_is_told_by_pieces_without_counts() -> None:
     english, hindi = foreign("unigram"), SentencePieceTokenizer(numbered(["▁भालू", "▁ने", "▁शहद"]), model=model())
-    detect = Detector({"en": Letters(), "hi": Letters()})
-    detect.known["en"].learn(english)
-    detect.known["hi"].learn(hindi)
-    assert detect("भालू ने")[0].language == "hi"
+    known = {"en": Letters(), "hi": Letters()}
+    known["en"].learn(english)
+    known["hi"].learn(hindi)
+    assert detector(known)("भालू ने")[0].language == "hi"
 
 
 def spoiled(tmp_path: Path, ours: Tokenizer, name: str, data: bytes) -> Tokenizer:

@@ -9,11 +9,10 @@ import pytest
 from regard.errors import SettingsError
 from regard.text.foreign import SentencePieceTokenizer
 from regard.text.grafting import graft, graft_both, origins, recut_targets
-from regard.text.special import SPECIAL_TOKENS, UNK
 from regard.text.subwords import SubwordTokenizer
-from regard.text.tokenizer import Kind
 from regard.text.tokenizers import Tokenizers, learn, load
-from regard.text.vocabulary import Vocabulary
+from regard.text.vocabulary import SPECIAL_TOKENS, UNK, Kind, Vocabulary
+from regard.text.words import WordTokenizer
 
 GENERAL = ["the cat sleeps on the mat", "a bear eats honey by the river", "the small bird sings", "we eat bread"] * 20
 DOMAIN = ["the migration changes the database", "migrations are database changes", "run the migration again"] * 5
@@ -89,7 +88,7 @@ def test_pieces_seen_once_are_not_learned() -> None:
 def test_words_of_a_vector_file_are_the_last() -> None:
     words = learn("word", GENERAL)
     with pytest.raises(SettingsError, match=r"train.graft = 3: the vocabulary ends with words of a vector file; use 0"):
-        graft(words.extended(["zebra"]), DOMAIN, 3)  # type: ignore[attr-defined]
+        graft(WordTokenizer(words.vocabulary.extended(["zebra"])), DOMAIN, 3)  # type: ignore[attr-defined]
 
 
 def test_targets_are_cut_into_what_a_model_writes_where_only_the_sources_cutter_came_along() -> None:

@@ -8,11 +8,9 @@ import pytest
 
 from regard.decode.copying import copied, unknown_words
 from regard.text import UNK, Tokenizers, WordTokenizer
-from regard.text.casing import CAPITAL
-from regard.text.known import COUNTED, KnownWords, script_of
-from regard.text.reading import Unknown, read
-from regard.text.tokenizer import Kind
-from regard.text.words import split_words
+from regard.text.reading import COUNTED, KnownWords, Unknown, read, script_of
+from regard.text.vocabulary import Kind
+from regard.text.words import CAPITAL, split_words
 
 LINES = ["the cat can't sleep .", 'The Bear saw 12 cafés , "why" ?', "Paris is a city"] * 3
 KINDS: tuple[Kind, ...] = ("word", "space", "character", "byte", "bpe", "unigram")

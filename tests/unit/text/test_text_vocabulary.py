@@ -61,6 +61,9 @@ def test_a_damaged_file_is_refused_with_its_line(tmp_path) -> None:
     path.write_text("a\t1\nb\tmany\n", encoding="utf-8")
     with pytest.raises(ModelError, match=r"v\.tsv line 2 = 'b\\tmany': not 'token<TAB>count'"):
         Vocabulary.load(path)
+    path.write_text(f"a\t{'9' * 5000}\n", encoding="utf-8")
+    with pytest.raises(ModelError, match=r"v\.tsv line 1 = 'a\\t999.*: not 'token<TAB>count'"):
+        Vocabulary.load(path)
     path.write_bytes(b"a\xff\t1\n")
     with pytest.raises(ModelError, match=r"v\.tsv: not UTF-8"):
         Vocabulary.load(path)

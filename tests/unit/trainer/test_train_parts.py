@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,31 +14,34 @@ from torch import nn
 
 from regard.device import pick_device
 from regard.errors import DataError, ModelError, SettingsError
-from regard.nn.scores import AdditiveScore, CosineScore
+from regard.nn.attention import AdditiveScore, CosineScore
 from regard.runs import checkpoint, log
 from regard.runs.checkpoint import Checkpoint, Progress
 from regard.runs.log import Log, Moment, Validation, read_log
-from regard.settings import load_settings, parse_time
-from regard.trainer import averaging
-from regard.trainer.feed import ahead
-from regard.trainer.kinds import step_kind
+from regard.settings import TrainSettings, load_settings, parse_time
+from regard.trainer import optimizer
+from regard.trainer.feed import ALONE, Workers, ahead
 from regard.trainer.loop import is_better, step_seed
-from regard.trainer.optimizer import make_optimizer, set_rate
-from regard.trainer.schedule import Schedule
-from regard.trainer.workers import ALONE, Workers
+from regard.trainer.optimizer import learning_rate, make_optimizer, set_rate
+from regard.trainer.steps import step_kind
 
 # Schedules
 
 
+def rates(shape: str, rate: float, warmup: int, width: int) -> Callable[[int, float], float]:
+    settings = TrainSettings.model_validate({"schedule": shape, "rate": rate, "warmup": warmup})
+    return lambda step, progress: learning_rate(settings, width, step, progress)
+
+
 def test_every_schedule_rises_from_zero_to_its_rate() -> None:
     for shape in ("constant", "inverse_square_root", "cosine", "linear"):
-        schedule = Schedule(shape, rate=0.5, warmup=10, width=64)
+        schedule = rates(shape, 0.5, 10, 64)
         assert schedule(1, 0.0) == pytest.approx(0.05)
         assert schedule(10, 0.0) == pytest.approx(0.5)
 
 
 def test_schedules_go_on_as_their_names_say() -> None:
-    at = {shape: Schedule(shape, 1.0, 100, 64) for shape in ("constant", "inverse_square_root", "cosine", "linear")}
+    at = {shape: rates(shape, 1.0, 100, 64) for shape in ("constant", "inverse_square_root", "cosine", "linear")}
     assert at["constant"](400, 0.5) == 1.0
     assert at["inverse_square_root"](400, 0.5) == pytest.approx(0.5)  # √(100 / 400)
     assert at["cosine"](400, 0.5) == pytest.approx(0.5)
@@ -49,15 +52,15 @@ def test_schedules_go_on_as_their_names_say() -> None:
 
 def test_noam_is_the_papers() -> None:
     """rate = d^−0.5 · min(step^−0.5, step · warmup^−1.5)"""
-    noam = Schedule("noam", 1.0, 4000, 512)
+    noam = rates("noam", 1.0, 4000, 512)
     for step in (1, 4000, 100_000):
         assert noam(step, 0.0) == pytest.approx(512**-0.5 * min(step**-0.5, step * 4000**-1.5))
 
 
 def test_without_warm_up_the_first_step_has_the_full_rate() -> None:
     for shape in ("constant", "inverse_square_root", "cosine", "linear"):
-        assert Schedule(shape, 0.5, 0, 64)(1, 0.0) == pytest.approx(0.5)
-    assert Schedule("noam", 1.0, 0, 64)(4, 0.0) == pytest.approx(64**-0.5 / 2)
+        assert rates(shape, 0.5, 0, 64)(1, 0.0) == pytest.approx(0.5)
+    assert rates("noam", 1.0, 0, 64)(4, 0.0) == pytest.approx(64**-0.5 / 2)
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("1.5m", 90), ("2h", 7200)])
@@ -94,7 +97,7 @@ def test_what_a_score_adds_and_multiplies_by_does_not_decay() -> None:
 
 def test_a_moving_average_follows_slowly_and_quicker_at_first() -> None:
     weights = {"w": torch.zeros(2), "count": torch.tensor(3)}
-    average = averaging.MovingAverage(weights, decay=0.9)
+    average = optimizer.MovingAverage(weights, decay=0.9)
     weights["w"].fill_(1.0)
     assert average.share(1) == pytest.approx(1 - 2 / 11)
     assert average.share(10_000) == pytest.approx(0.1)
@@ -107,14 +110,14 @@ def test_a_moving_average_follows_slowly_and_quicker_at_first() -> None:
 
 def test_averaged_weights_serve_for_a_while_and_go_away() -> None:
     weights = {"w": torch.ones(2)}
-    with averaging.swapped(weights, {"w": torch.full((2,), 5.0)}):
+    with optimizer.swapped(weights, {"w": torch.full((2,), 5.0)}):
         assert weights["w"].tolist() == [5.0, 5.0]
     assert weights["w"].tolist() == [1.0, 1.0]
 
 
 def test_the_mean_of_checkpoints_is_their_mean() -> None:
     snapshots = [{"w": torch.full((2,), float(n)), "count": torch.tensor(n)} for n in (1, 2, 6)]
-    assert averaging.mean(snapshots)["w"].tolist() == [3.0, 3.0]
+    assert optimizer.mean_weights(snapshots)["w"].tolist() == [3.0, 3.0]
 
 
 # Checkpoints
@@ -340,9 +343,9 @@ def test_the_kind_of_step_follows_the_machine_and_the_settings(monkeypatch: pyte
     train = load_settings("lstm").train
     cpu, gpu = torch.device("cpu"), torch.device("cuda")
     assert step_kind(train, cpu, ALONE) == "eager"
-    monkeypatch.setattr("regard.trainer.kinds.find_spec", lambda _: None)
+    monkeypatch.setattr("regard.trainer.steps.find_spec", lambda _: None)
     assert step_kind(train, gpu, ALONE) == "graph"
-    monkeypatch.setattr("regard.trainer.kinds.find_spec", lambda name: name)
+    monkeypatch.setattr("regard.trainer.steps.find_spec", lambda name: name)
     monkeypatch.setattr("shutil.which", lambda name: name)
     assert step_kind(train, gpu, ALONE) == "compiled-graph"
     assert step_kind(load_settings("lstm", "train.time='299s'").train, gpu, ALONE) == "graph"
@@ -353,7 +356,7 @@ def test_the_kind_of_step_follows_the_machine_and_the_settings(monkeypatch: pyte
 
 def test_a_rate_is_never_negative_nor_above_its_peak() -> None:
     for shape in ("constant", "inverse_square_root", "cosine", "linear"):
-        schedule = Schedule(shape, 1e-3, 50, 64)
-        rates = [schedule(step, step / 1000) for step in range(1, 1200)]
-        assert all(0 <= rate <= 1e-3 + 1e-12 for rate in rates)
-        assert not any(math.isnan(rate) for rate in rates)
+        schedule = rates(shape, 1e-3, 50, 64)
+        found = [schedule(step, step / 1000) for step in range(1, 1200)]
+        assert all(0 <= rate <= 1e-3 + 1e-12 for rate in found)
+        assert not any(math.isnan(rate) for rate in found)

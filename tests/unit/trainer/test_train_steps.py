@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -18,13 +19,12 @@ from regard.nn.fast.output_loss import cross_entropy
 from regard.runs import checkpoint
 from regard.runs.folder import Run, best_checkpoint, steps
 from regard.tasks.load import load
-from regard.tasks.losses import Choices, _discounted, drop_words
-from regard.tasks.task import Task, Tensors
-from regard.text.special import UNK
+from regard.tasks.task import Choices, Task, Tensors, _discounted, drop_words
+from regard.text.vocabulary import UNK
+from regard.trainer.loop import interruptible
 from regard.trainer.optimizer import make_optimizer
-from regard.trainer.signals import interruptible
 from regard.trainer.start import open_task, start
-from regard.trainer.steps import EagerStep, StepContext
+from regard.trainer.steps import EagerStep
 
 CPU = torch.device("cpu")
 TASKS = {
@@ -41,9 +41,9 @@ def opened(folder: Path, preset: str, *overrides: str) -> Task:
     return open_task(run, small.Notes().tell).train()
 
 
-def recipe(task: Task) -> StepContext:
+def step_of(task: Task, tell: Callable[[str], None] = print) -> EagerStep:
     optimizer = make_optimizer("sgd", task, weight_decay=0.0, momentum=0.0, second_moment=0.9)
-    return StepContext(task, optimizer, None, 1.0, autocast=False, device=CPU)
+    return EagerStep(task, optimizer, tell=tell)
 
 
 def batches(task: Task) -> list[Tensors]:
@@ -56,7 +56,7 @@ def count(batch: Tensors) -> int:
 
 def weights_after(task: Task, group: list[Tensors]) -> dict[str, torch.Tensor]:
     kept = {name: tensor.clone() for name, tensor in task.state_dict().items()}
-    EagerStep(recipe(task))(group, sum(map(count, group)), 0.5, 1)
+    step_of(task)(group, sum(map(count, group)), 0.5, 1)
     after = {name: tensor.clone() for name, tensor in task.state_dict().items()}
     task.load_state_dict(kept)
     return after
@@ -116,7 +116,7 @@ def test_a_batch_that_does_not_fit_into_memory_is_split(tmp_path: Path, monkeypa
         return forward(self, rows, static=static)
 
     monkeypatch.setattr(type(task), "forward", narrow)
-    step = EagerStep(recipe(task), tell=told.append)
+    step = step_of(task, told.append)
     step([batch], count(batch), 0.5, 1)
     for name, tensor in task.state_dict().items():
         torch.testing.assert_close(tensor, expected[name], atol=1e-6, rtol=0)
@@ -131,7 +131,7 @@ def test_a_single_row_that_does_not_fit_is_the_end(tmp_path: Path, monkeypatch: 
 
     monkeypatch.setattr(type(task), "forward", never)
     with pytest.raises(ResourceError, match=r"memory: not enough for a batch of 1 rows; lower train\.batch"):
-        EagerStep(recipe(task), tell=small.Notes().tell)([batches(task)[0]], 1, 0.5, 1)
+        step_of(task, small.Notes().tell)([batches(task)[0]], 1, 0.5, 1)
 
 
 def poison(monkeypatch: pytest.MonkeyPatch, every: int) -> None:

@@ -13,8 +13,7 @@ from regard.cli.display import watch_line
 from regard.cli.main import run as cli
 from regard.errors import DataError
 from regard.runs import log
-from regard.runs.log import read_log
-from regard.runs.samples import Watched
+from regard.runs.log import Watched, read_log
 from regard.tasks.load import load
 from regard.tasks.translate import TranslateTask
 from regard.trainer.start import start

@@ -21,13 +21,13 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.utils.rnn import pad_sequence
 
-from regard.decode.engines.pooled import Pool, Pooled, PooledSources, StepShape
+from regard.decode.engines.pooled import Pool, Pooled, StepShape
 from regard.decode.engines.slots import Fetched, Slots
 from regard.decode.options import Options
 from regard.decode.rules import Beam
 from regard.decode.search import Hypothesis
-from regard.models.encoder_decoder import EncoderDecoder
-from regard.text.special import PAD
+from regard.models.generator import EncoderDecoder
+from regard.text.vocabulary import PAD
 
 MENU = (8, 32, 128, 512)  # sentences that are searched at once
 GRAIN = 32  # source and target lengths of captured steps are multiples of this
@@ -193,7 +193,7 @@ class _Search:
         self.results: list[list[Hypothesis] | None] = [None] * len(sources)
         self.waiting = sorted(range(len(sources)), key=lambda row: len(sources[row]))  # the longest are taken first
         self.ready: list[int] = []  # of those, the ones that are encoded
-        self.encoded: PooledSources | None = None
+        self.encoded: tuple[Tensor, Tensor] | None = None  # keys and values, and the mask
         self.held: dict[int, int] = {}  # the sentence in each slot that is taken
         self.began: dict[int, int] = {}  # and when it came
         self.time = 0
@@ -221,12 +221,13 @@ class _Search:
                 self._encode()
             assert self.encoded is not None
             count = min(len(free), len(self.ready))
-            done = len(self.encoded.mask) - len(self.ready)
+            joint, mask = self.encoded
+            done = len(mask) - len(self.ready)
             rows, slots = self.ready[:count], free[:count]
             self.ready, free = self.ready[count:], free[count:]
             part = slice(done, done + count)
             where = self._send(slots)
-            self.memory.pool.fill(where, PooledSources(self.encoded.joint[part], self.encoded.mask[part]))
+            self.memory.pool.fill(where, joint[part], mask[part])
             limits = self._send([self.limits[row] for row in rows])
             self.memory.slots.fill(where, limits, self.engine.model.model.first, self.opening)
             self.held.update(zip(slots, rows, strict=True))
@@ -274,7 +275,7 @@ class _Search:
 
     def _keep(self, under_way: tuple[list[int], Fetched] | None) -> None:
         if under_way is not None:
-            for row, found in zip(under_way[0], under_way[1].read(), strict=True):
+            for row, found in zip(under_way[0], under_way[1](), strict=True):
                 self.results[row] = found
 
     def _send(self, values: list[int]) -> Tensor:

@@ -17,22 +17,21 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from regard.decode.fused import maps_of
 from regard.errors import ModelError, SettingsError, did_you_mean, optional
-from regard.models.encoder_decoder import EncoderDecoder
+from regard.models.generator import EncoderDecoder
 from regard.models.transformer import Positions, TransformerDecoder, TransformerEncoder
-from regard.nn.attention import Attention, softmax
-from regard.nn.embeddings import Embedding
-from regard.nn.feed_forward import FeedForward, GatedFeedForward
-from regard.nn.norms import BatchNorm, LayerNorm, RMSNorm
-from regard.nn.positions import Learned, Sinusoidal
-from regard.nn.scores import AdditiveScore, CosineScore, GeneralScore, InnerScore
+from regard.nn.attention import AdditiveScore, Attention, CosineScore, GeneralScore, InnerScore, softmax
+from regard.nn.embeddings import Embedding, Learned, Sinusoidal
+from regard.nn.layers import BatchNorm, FeedForward, GatedFeedForward, LayerNorm, RMSNorm
 from regard.nn.transformer import DecoderLayer, EncoderLayer, Norm
-from regard.nn.words import WordEmbedding
-from regard.text.special import END, SPECIAL_TOKENS, START, UNK
+from regard.nn.words import SourceEmbedding
+from regard.text.vocabulary import END, SPECIAL_TOKENS, START, UNK
 
 QUANTIZATIONS = ("float32", "int8", "int16", "float16", "bfloat16")
 _NEVER_WRITTEN = [token for token in range(len(SPECIAL_TOKENS)) if token != END]
@@ -48,16 +47,18 @@ def to_ctranslate2(
     end: bool = True,
     quantization: str = "float32",
     places: int = 1024,
+    aligner: tuple[int, int] | None = None,
 ) -> None:
     """Write ``model`` into an empty folder, with ``places`` positions where they are computed and not learned.
 
-    With ``end``, CTranslate2 puts `<end>` behind a source by itself.
+    With ``end``, CTranslate2 puts `<end>` behind a source by itself. The cross-attention that it returns when asked is
+    that of the ``aligner``, a layer and a head, from 0.
     """
     if quantization not in QUANTIZATIONS:
         raise SettingsError(
             f"quantization = {quantization}: no such kind of numbers; {did_you_mean(quantization, QUANTIZATIONS)}"
         )
-    spec = _Converter(optional("ctranslate2.specs", "to = ctranslate2"), model, places).spec()
+    spec = _Converter(optional("ctranslate2.specs", "to = ctranslate2"), model, places, aligner).spec()
     spec.register_source_vocabulary(list(source_tokens))
     spec.register_target_vocabulary(list(target_tokens))
     for name, token in (("bos", START), ("eos", END), ("unk", UNK)):
@@ -83,7 +84,7 @@ def _check(model: EncoderDecoder) -> tuple[TransformerEncoder, TransformerDecode
     if not isinstance(encoder, TransformerEncoder) or not isinstance(decoder, TransformerDecoder):
         raise ModelError("model.kind = recurrent: CTranslate2 computes Transformers alone; use the engine native")
     if not isinstance(encoder.embedding, Embedding):
-        raise ModelError("model.letters: CTranslate2 reads plain ids alone; use the engine native")
+        raise ModelError("model.letters, text.source: CTranslate2 reads plain ids alone; use the engine native")
     for reader in encoder.layers:
         _check_attention(reader.attention, "encoder_attention")
     for writer in decoder.layers:
@@ -123,10 +124,11 @@ def _check_attention(attention: Attention, where: str) -> None:
 class _Converter:
     """Walks our modules and fills in the specification's."""
 
-    def __init__(self, specs: Any, model: EncoderDecoder, places: int) -> None:
+    def __init__(self, specs: Any, model: EncoderDecoder, places: int, aligner: tuple[int, int] | None) -> None:
         self.specs = specs
         self.encoder, self.decoder = _check(model)
         self.places = places
+        self.aligner = aligner
 
     def spec(self) -> Any:
         readers, writers = list(self.encoder.layers), list(self.decoder.layers)
@@ -145,6 +147,8 @@ class _Converter:
         layers: list[EncoderLayer | DecoderLayer] = [*readers, *writers]
         for theirs, layer in zip([*encoder.layer, *decoder.layer], layers, strict=True):
             self._layer(theirs, layer)
+        if self.aligner is not None:
+            self._align(decoder, *self.aligner)
         decoder.projection.weight = _array(self.decoder.output.weight)
         bias = self.decoder.output.bias.clone()
         bias[_NEVER_WRITTEN] = -torch.inf
@@ -185,18 +189,31 @@ class _Converter:
     def _layer(self, theirs: Any, ours: EncoderLayer | DecoderLayer) -> None:
         query, key, value = _projected(_own(ours))
         _join(theirs.self_attention.linear[0], query, key, value)
-        _join(theirs.self_attention.linear[1], _output(_own(ours)))
+        _join(theirs.self_attention.linear[1], _affine(maps_of(_own(ours)).output))
         norms = [theirs.self_attention.layer_norm]
         if isinstance(ours, DecoderLayer):
             assert ours.cross is not None
             query, key, value = _projected(ours.cross)
             _join(theirs.attention.linear[0], query)
             _join(theirs.attention.linear[1], key, value)
-            _join(theirs.attention.linear[2], _output(ours.cross))
+            _join(theirs.attention.linear[2], _affine(maps_of(ours.cross).output))
             norms.append(theirs.attention.layer_norm)
         for place, residual in zip([*norms, theirs.ffn.layer_norm], ours.residuals, strict=True):
             _norm(place, residual.norm)
         _feed_forward(theirs.ffn, ours.feed_forward)
+
+    def _align(self, decoder: Any, layer: int, head: int) -> None:
+        """CTranslate2 returns the mean of a layer's first heads: the one that aligns becomes the first, alone."""
+        decoder.alignment_layer, decoder.alignment_heads = np.int16(layer), np.int16(1)
+        cross = self.decoder.layers[layer].cross
+        assert cross is not None
+        theirs = decoder.layer[layer].attention.linear
+        order = [head, *(one for one in range(cross.heads) if one != head)]
+        query, key, value = (_ordered(each, order) for each in _projected(cross))
+        _join(theirs[0], query)
+        _join(theirs[1], key, value)
+        weight, bias = _affine(maps_of(cross).output)
+        _join(theirs[2], (_ordered((weight.T, None), order)[0].T, bias))
 
 
 Affine = tuple[Tensor, Tensor | None]  # the weight (out, in) and the bias (out) of a linear map
@@ -210,8 +227,7 @@ def _own(layer: EncoderLayer | DecoderLayer) -> Attention:
 
 def _projected(attention: Attention) -> tuple[Affine, Affine, Affine]:
     """The maps to queries, keys and values, such that the score is ``qᵀk / √K``."""
-    ours, score = attention.projections, attention.score
-    assert ours is not None
+    ours, score = maps_of(attention), attention.score
     assert isinstance(score, InnerScore)
     width = ours.width // attention.heads
     query, key = _affine(ours.query), _affine(ours.key)
@@ -233,13 +249,15 @@ def _map_heads(affine: Affine, maps: Tensor) -> Affine:
     return mapped, shifted
 
 
+def _ordered(affine: Affine, order: Sequence[int]) -> Affine:
+    """The same map with its heads in another order."""
+    weight, bias = affine
+    places = torch.arange(len(weight)).reshape(len(order), -1)[list(order)].flatten().to(weight.device)
+    return weight[places], None if bias is None else bias[places]
+
+
 def _affine(linear: nn.Linear) -> Affine:
     return linear.weight, linear.bias
-
-
-def _output(attention: Attention) -> Affine:
-    assert attention.projections is not None
-    return _affine(attention.projections.output)
 
 
 def _join(theirs: Any, *affine: Affine) -> None:
@@ -250,7 +268,7 @@ def _join(theirs: Any, *affine: Affine) -> None:
         theirs.bias = _array(torch.cat(biases))
 
 
-def _embedding(theirs: Any, side: Any, ours: Embedding | WordEmbedding) -> None:
+def _embedding(theirs: Any, side: Any, ours: SourceEmbedding) -> None:
     """A scale other than √width, which is theirs, is multiplied in."""
     assert isinstance(ours, Embedding)
     usual = ours.scale == ours.width**0.5

@@ -10,12 +10,11 @@ from typing import Protocol
 
 from torch import Tensor, nn
 
-from regard.decode.ensemble import Ensemble
 from regard.decode.fused import Fused
 from regard.decode.options import Options
 from regard.decode.rules import Beam, Rule
-from regard.decode.search import Hypothesis
-from regard.models.encoder_decoder import EncoderDecoder
+from regard.decode.search import Ensemble, Hypothesis
+from regard.models.generator import EncoderDecoder
 
 
 class Engine(Protocol):

@@ -16,13 +16,14 @@ from typing import TypeGuard
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
-from regard.models.encoder_decoder import EncoderDecoder
+from regard.decode.fused import keys_and_values, maps_of
+from regard.models.generator import EncoderDecoder
 from regard.models.transformer import TransformerDecoder
 from regard.nn.attention import Attention
-from regard.nn.linear import side_by_side
-from regard.nn.positions import Learned
+from regard.nn.embeddings import Learned
+from regard.nn.layers import side_by_side
 from regard.nn.transformer import DecoderLayer
 
 
@@ -36,29 +37,21 @@ class StepShape:
 
 
 @dataclass(frozen=True)
-class PooledSources:
-    """Keys and values of the sources for all layers."""
-
-    joint: Tensor  # (n, S, L, 2, D) keys and values
-    mask: Tensor  # (n, S): 0 on real tokens, -inf on padding
-
-
-@dataclass(frozen=True)
 class Pool:
     """The memory of B sentences, written in place. Zeros at first: what is masked must still be a number."""
 
     layers: tuple[Tensor, ...]  # (B, T, W, 2, D) keys and values that the hypotheses have written, for each layer
     seen: Tensor  # (B, W, T · W): 0 on what a hypothesis sees of them, -inf on the rest
     joint: Tensor  # (B, S, L, 2, D) of the sources
-    mask: Tensor  # (B, S)
+    mask: Tensor  # (B, S): 0 on real tokens, -inf on padding
 
-    def fill(self, slots: Tensor, sources: PooledSources) -> None:
-        """New sentences into these slots (n,)."""
-        size = sources.mask.shape[1]
+    def fill(self, slots: Tensor, joint: Tensor, mask: Tensor) -> None:
+        """New sentences, as `Pooled.encode` gives them, into these slots (n,)."""
+        size = mask.shape[1]
         self.seen.index_fill_(0, slots, -torch.inf)
         self.mask.index_fill_(0, slots, -torch.inf)
-        self.mask[:, :size].index_copy_(0, slots, sources.mask)
-        self.joint[:, :size].index_copy_(0, slots, sources.joint)
+        self.mask[:, :size].index_copy_(0, slots, mask)
+        self.joint[:, :size].index_copy_(0, slots, joint)
 
     def move(self, old: Tensor, new: Tensor) -> None:
         """What is in these slots (n,) into those."""
@@ -81,8 +74,7 @@ class Pooled:
         assert isinstance(decoder, TransformerDecoder)
         self.model, self.decoder = model, decoder
         self.layers = [_PooledLayer(layer) for layer in decoder.layers]
-        parts = [part for layer in decoder.layers for part in _keys_and_values(layer)]
-        self.remembering = side_by_side(*parts)
+        self.remembering = side_by_side(*keys_and_values(decoder))
         self.places: tuple[Tensor, ...] = ()
 
     @staticmethod
@@ -124,12 +116,12 @@ class Pooled:
         rotary = None if own is None else own.rotary
         return (table,) if rotary is None else (table, *rotary.tables(0, longest))
 
-    def encode(self, source: Tensor) -> PooledSources:
-        """``source`` (n, S), padded on the right."""
+    def encode(self, source: Tensor) -> tuple[Tensor, Tensor]:
+        """Keys and values (n, S, L, 2, D) of ``source`` (n, S), padded on the right, and its mask for a `Pool`."""
         found = self.model.encode(source)
         joint = F.linear(found.states, *self.remembering).view(*source.shape, len(self.layers), 2, -1)
         mask = torch.zeros(source.shape, dtype=joint.dtype, device=joint.device)
-        return PooledSources(joint, mask.masked_fill_(~found.mask, -torch.inf))
+        return joint, mask.masked_fill_(~found.mask, -torch.inf)
 
     def step(self, tokens: Tensor, written: Tensor, pool: Pool, shape: StepShape) -> Tensor:
         """Read a token for each hypothesis (B, W), which stands at its sentence's position (B,): logits (B, W, V)."""
@@ -137,29 +129,16 @@ class Pooled:
         table, *angles = (each.index_select(0, written)[:, None] for each in self.places)
         own = written[:, None] * width + torch.arange(width, device=written.device)  # (B, W)
         seen = pool.seen[: shape.sentences].scatter_(2, own[:, :, None], 0.0)
-        now = _Now(
-            torch.arange(shape.sentences, device=written.device) * pool.layers[0].shape[1] + written,
-            seen[:, None, :, : shape.target * width],
-            pool.mask[: shape.sentences, None, None, : shape.source],
-            tuple(angle[:, :, None, None] for angle in angles),
-            shape,
-        )
+        seen = seen[:, None, :, : shape.target * width]  # (B, 1, W, T · W)
+        mask = pool.mask[: shape.sentences, None, None, : shape.source]  # (B, 1, 1, S)
+        rows = torch.arange(shape.sentences, device=written.device) * pool.layers[0].shape[1] + written
+        turns = tuple(angle[:, :, None, None] for angle in angles)
         x, norm = self.decoder.embedding(tokens) + table, self.decoder.embedding_norm  # (B, W, D)
         x = x if norm is None else norm(x)
-        for level, layer in enumerate(self.layers):
-            x = layer(x, pool, level, now)
+        for level, (layer, entries) in enumerate(zip(self.layers, pool.layers, strict=True)):
+            joint = pool.joint[: len(x), : shape.source, level]
+            x = layer(x, entries, rows, seen, turns, joint=joint, mask=mask)
         return self.decoder.output(x if self.decoder.norm is None else self.decoder.norm(x))
-
-
-@dataclass(frozen=True)
-class _Now:
-    """What all layers of a step need to know."""
-
-    rows: Tensor  # (B,) where to write, in a pool of (B · T, W, 2, D)
-    seen: Tensor  # (B, 1, W, T · W)
-    mask: Tensor  # (B, 1, 1, S)
-    angles: tuple[Tensor, ...]  # cosine and sine (B, 1, 1, 1, K / 2), where positions are rotary
-    shape: StepShape
 
 
 class _PooledLayer:
@@ -167,47 +146,48 @@ class _PooledLayer:
 
     def __init__(self, layer: DecoderLayer) -> None:
         assert layer.attention is not None
-        own = layer.attention.projections
-        assert own is not None
+        own = maps_of(layer.attention)
         self.layer, self.attention = layer, layer.attention
         self.asking = side_by_side(own.query, own.key, own.value)
 
-    def __call__(self, x: Tensor, pool: Pool, level: int, now: _Now) -> Tensor:
+    def __call__(
+        self,
+        x: Tensor,  # (B, W, D)
+        entries: Tensor,  # (B, T, W, 2, D) of this layer's pool
+        rows: Tensor,  # (B,) where to write, in a pool of (B · T, W, 2, D)
+        seen: Tensor,  # (B, 1, W, T · W)
+        angles: tuple[Tensor, ...],  # cosine and sine (B, 1, 1, 1, K / 2), where positions are rotary
+        *,
+        joint: Tensor,  # (B, S, 2, D) of the sources
+        mask: Tensor,  # (B, 1, 1, S)
+    ) -> Tensor:
         first, second, third = self.layer.residuals
-        x = first(x, lambda x: self._own(x, pool.layers[level], now))
-        x = second(x, lambda x: self._source(x, pool.joint[:, :, level], now))
+        x = first(x, lambda x: self._own(x, entries, rows, seen, angles))
+        x = second(x, lambda x: self._source(x, joint, mask))
         return third(x, self.layer.feed_forward)
 
-    def _own(self, x: Tensor, entries: Tensor, now: _Now) -> Tensor:
+    def _own(self, x: Tensor, entries: Tensor, rows: Tensor, seen: Tensor, angles: tuple[Tensor, ...]) -> Tensor:
         attention = self.attention
         count, width, size = x.shape
         asked = F.linear(x, *self.asking).view(count, width, 3, attention.heads, -1)  # (B, W, 3, H, K)
         if attention.rotary is not None:
-            asked[:, :, :2] = attention.rotary.turn(asked[:, :, :2], *now.angles)
-        entries.view(-1, width, 2, size).index_copy_(0, now.rows, asked[:, :, 1:].reshape(count, width, 2, size))
-        pooled = entries[:count, : now.shape.target].flatten(1, 2)  # (B, T · W, 2, D)
-        return _attend(attention, asked[:, :, 0], pooled, now.seen)
+            asked[:, :, :2] = attention.rotary.turn(asked[:, :, :2], *angles)
+        entries.view(-1, width, 2, size).index_copy_(0, rows, asked[:, :, 1:].reshape(count, width, 2, size))
+        pooled = entries[:count, : seen.shape[3] // width].flatten(1, 2)  # (B, T · W, 2, D)
+        return _attend(attention, asked[:, :, 0], pooled, seen)
 
-    def _source(self, x: Tensor, joint: Tensor, now: _Now) -> Tensor:
+    def _source(self, x: Tensor, joint: Tensor, mask: Tensor) -> Tensor:
         cross = self.layer.cross
         assert cross is not None
-        assert cross.projections is not None
-        query = cross.projections.query(x).view(*x.shape[:2], cross.heads, -1)
-        return _attend(cross, query, joint[: len(x), : now.shape.source], now.mask)
+        query = maps_of(cross).query(x).view(*x.shape[:2], cross.heads, -1)
+        return _attend(cross, query, joint, mask)
 
 
 def _attend(attention: Attention, query: Tensor, joint: Tensor, mask: Tensor) -> Tensor:
     """Queries (B, W, H, K), keys and values (B, S, 2, D), what to add to scores (B, 1, W or 1, S): (B, W, D)."""
-    assert attention.projections is not None
     count, width, heads, _ = query.shape
     keys, values = joint.view(*joint.shape[:3], heads, -1).permute(2, 0, 3, 1, 4)  # (B, H, S, K)
     scale = attention.score.scale
     assert isinstance(scale, float)
     contexts = F.scaled_dot_product_attention(query.transpose(1, 2), keys, values, attn_mask=mask, scale=scale)
-    return attention.projections.output(contexts.transpose(1, 2).reshape(count, width, -1))
-
-
-def _keys_and_values(layer: DecoderLayer) -> tuple[nn.Linear, nn.Linear]:
-    assert layer.cross is not None
-    assert layer.cross.projections is not None
-    return layer.cross.projections.key, layer.cross.projections.value
+    return maps_of(attention).output(contexts.transpose(1, 2).reshape(count, width, -1))

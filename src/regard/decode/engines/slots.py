@@ -10,8 +10,9 @@ when a sentence is done: nothing is moved while the search goes on.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 
 import numpy as np
 import torch
@@ -20,6 +21,8 @@ from torch import Tensor
 
 from regard.decode.rules import Beam
 from regard.decode.search import Hypothesis
+
+Fetched = Callable[[], list[list[Hypothesis]]]  # outputs that are on their way to the host
 
 
 @dataclass(frozen=True)
@@ -103,44 +106,42 @@ class Slots:
         self.history.view(-1, 2, width).index_copy_(0, rows, torch.stack((tokens, parents), 1).int())
 
     def _over(self, totals: Tensor, length: Tensor, rule: Beam) -> Tensor:
-        """(B,) as `decode.search` has it."""
-        over = (self.count >= rule.width) | totals.amax(1).isneginf()
+        """(B,) as `decode.search` has it; at its limit a sentence is over even where its totals are no numbers."""
+        over = (self.count >= rule.width) | totals.amax(1).isneginf() | (length >= self.limits)
         bound = rule.bound(totals, self.limits, length)
         return over if bound is None else over | (bound < self.scores[:, -1])
 
     def fetch(self, slots: Tensor, longest: int) -> Fetched:
-        """What is finished in these slots, on its way to the host. ``longest`` is what they have written at most."""
+        """What is finished in these slots, on its way to the host. ``longest`` is what they have written at most.
+
+        The call that is returned waits for it and reads it.
+        """
         columns = (self.scores, self.ended, self.places, self.history[:, :longest])
         found = [column.index_select(0, slots).to("cpu", non_blocking=True) for column in columns]
-        here = torch.cuda.current_stream().record_event() if slots.is_cuda else None
-        return Fetched(here, *found)
+        if not slots.is_cuda:
+            return partial(read_back, *found)
+        here = torch.cuda.current_stream().record_event()
+
+        def wait() -> list[list[Hypothesis]]:
+            here.synchronize()
+            return read_back(*found)
+
+        return wait
 
 
-@dataclass(frozen=True)
-class Fetched:
-    """The finished outputs of n sentences, on the host once the device has come so far."""
-
-    here: torch.cuda.Event | None  # when it is
-    scores: Tensor  # (n, N)
-    ended: Tensor  # (n, N)
-    places: Tensor  # (n, N)
-    history: Tensor  # (n, T, 2, W)
-
-    def read(self) -> list[list[Hypothesis]]:
-        """One list for each sentence, best first."""
-        if self.here is not None:
-            self.here.synchronize()
-        there = self.places.masked_fill(self.scores.isneginf(), 0)  # the others may stand anywhere
-        tokens, lengths = _backwards(self.history.numpy(), there.numpy())
-        columns: Sequence[list[list[float]]] = (self.ended.tolist(), self.scores.tolist())
-        return [
-            [
-                Hypothesis(row[:length].tolist(), total, score)
-                for row, length, total, score in zip(*each, strict=True)
-                if score > -np.inf
-            ]
-            for each in zip(tokens, lengths.tolist(), *columns, strict=True)
+def read_back(scores: Tensor, ended: Tensor, places: Tensor, history: Tensor) -> list[list[Hypothesis]]:
+    """The finished outputs of n sentences, best first, from (n, N) three times and (n, T, 2, W), on the host."""
+    there = places.masked_fill(scores.isneginf(), 0)  # the others may stand anywhere
+    tokens, lengths = _backwards(history.numpy(), there.numpy())
+    columns: Sequence[list[list[float]]] = (ended.tolist(), scores.tolist())
+    return [
+        [
+            Hypothesis(row[:length].tolist(), total, score)
+            for row, length, total, score in zip(*each, strict=True)
+            if score > -np.inf
         ]
+        for each in zip(tokens, lengths.tolist(), *columns, strict=True)
+    ]
 
 
 def _backwards(history: NDArray[np.int32], places: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:

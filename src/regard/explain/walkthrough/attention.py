@@ -8,9 +8,16 @@ from torch import nn
 
 from regard.explain.walkthrough.board import Board, Value, linear
 from regard.explain.walkthrough.step import AxisLabels
-from regard.nn.attention import Attention, relu
-from regard.nn.scores import AdditiveScore, CosineScore, GeneralScore, InnerScore
-from regard.nn.windows import MonotonicWindow, PredictedWindow
+from regard.nn.attention import (
+    AdditiveScore,
+    Attention,
+    CosineScore,
+    GeneralScore,
+    InnerScore,
+    MonotonicWindow,
+    PredictedWindow,
+    relu,
+)
 
 
 @dataclass(frozen=True)

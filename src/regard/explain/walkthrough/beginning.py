@@ -5,26 +5,25 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
-from regard.explain.side import Side
-from regard.explain.walkthrough.board import Board, Value
-from regard.explain.walkthrough.step import AxisLabels
+from regard.explain.trace import Side
+from regard.explain.walkthrough.board import Spot, Value
 from regard.models.transformer import Positions
-from regard.nn.embeddings import Embedding, OneHotEmbedding
-from regard.nn.positions import Learned, Sinusoidal
-from regard.nn.words import LetterConvolution, WordEmbedding
-from regard.text.special import END, PAD, SPECIAL_TOKENS, START
-from regard.text.spelling import spell
+from regard.nn.embeddings import Embedding, Learned, OneHotEmbedding, Sinusoidal, VectorEmbedding
+from regard.nn.words import LetterConvolution, SourceEmbedding, WordEmbedding
+from regard.text.vocabulary import END, PAD, SPECIAL_TOKENS, START
+from regard.text.words import spell
 
 OFFSET = len(SPECIAL_TOKENS)  # the number of the letter that is byte 0
 CODE = 100  # columns that a line of a snippet may take
 
 
-def embedding_steps(
-    board: Board, side: str, ids: Sequence[int], embedding: Embedding | WordEmbedding, *, axis: AxisLabels, row: int
-) -> Value:
+def embedding_steps(spot: Spot, ids: Sequence[int], embedding: SourceEmbedding) -> Value:
     """From numbers to vectors, (T, D)."""
+    board, side = spot.board, spot.side
+    if isinstance(embedding, VectorEmbedding):
+        return _from_vectors(spot, embedding)
     numbers = textwrap.fill(f"result = torch.tensor({list(ids)})", CODE, subsequent_indent="    ")
-    pieces = board.write("pieces", f"{side}.pieces", side, {}, numbers, axes=(axis,), row=row)
+    pieces = spot.write("pieces", f"{side}.pieces", side, {}, numbers)
     recorded = board.seen(f"{side}.embedded")
     if isinstance(embedding, Embedding):
         inputs = {"ids": pieces, "table": board.weight(embedding.weight)}
@@ -34,20 +33,40 @@ def embedding_steps(
         snippet = [f"result = {found}{_times(embedding)}"]
         if embedding.zero in ids:
             snippet.append(f"result = result.masked_fill((ids == {embedding.zero})[:, None], 0.0)")
-        return board.write(kind, f"{side}.embedded", side, inputs, snippet, axes=(axis,), recorded=recorded, row=row)
-    return _beside(board, side, embedding, pieces, axis=axis, row=row)
+        return spot.write(kind, f"{side}.embedded", side, inputs, snippet, recorded=recorded)
+    return _beside(spot, embedding, pieces)
 
 
-def _beside(board: Board, side: str, embedding: WordEmbedding, pieces: Value, *, axis: AxisLabels, row: int) -> Value:
+def _from_vectors(spot: Spot, embedding: VectorEmbedding) -> Value:
+    """Vectors of the source in the width of the model."""
+    board, side, filters = spot.board, spot.side, embedding.filters
+    rows = [[float(f"{number:.9g}") for number in each] for each in board.trace.source.letters]
+    numbers = textwrap.wrap(f"result = torch.tensor({rows})", CODE, subsequent_indent="    ")
+    assert filters.bias is not None
+    inputs = {
+        "x": spot.write("vectors", f"{side}.vectors", side, {}, numbers),
+        "w": board.weight(filters.weight),
+        "b": board.weight(filters.bias),
+    }
+    reach, recorded = filters.kernel_size[0], board.seen(f"{side}.embedded")
+    if reach == 1:
+        snippet = "result = x.to(w.dtype) @ w[:, :, 0].T + b"
+        return spot.write("from_vectors", f"{side}.embedded", side, inputs, snippet, recorded=recorded)
+    snippet = f"result = torch.nn.functional.conv1d(x.to(w.dtype).T[None], w, b, padding={reach // 2})[0].T"
+    return spot.write("filtered", f"{side}.embedded", side, inputs, snippet, recorded=recorded)
+
+
+def _beside(spot: Spot, embedding: WordEmbedding, pieces: Value) -> Value:
     """A learned vector and, beside it, one that is frozen, what the letters say, or both."""
-    learned, recorded = embedding.learned, board.seen(f"{side}.embedded")
+    board, side, learned = spot.board, spot.side, embedding.learned
+    recorded = board.seen(f"{side}.embedded")
     inputs = {"ids": pieces, "learned": board.weight(learned.weight)}
     parts = [f"learned[known]{_times(learned)}"]
     if embedding.vectors.shape[1]:
         inputs["frozen"] = board.weight(embedding.vectors)
         parts.append("frozen[ids]")
     if embedding.spelling is not None:
-        inputs["spelled"] = _spelling(board, side, embedding.spelling, axis=axis, row=row)
+        inputs["spelled"] = _spelling(spot, embedding.spelling)
         parts.append("spelled")
     kind = {"frozen": "beside", "spelled": "beside_spelling"}[list(inputs)[2]] if len(inputs) == 3 else "beside_both"
     snippet = [
@@ -55,18 +74,16 @@ def _beside(board: Board, side: str, embedding: WordEmbedding, pieces: Value, *,
         f"result = torch.cat(({', '.join(parts)}), -1)",
     ]
     if embedding.project is None:
-        return board.write(kind, f"{side}.embedded", side, inputs, snippet, axes=(axis,), recorded=recorded, row=row)
-    x = board.write(kind, f"{side}.beside", side, inputs, snippet, axes=(axis,), row=row)
+        return spot.write(kind, f"{side}.embedded", side, inputs, snippet, recorded=recorded)
+    x = spot.write(kind, f"{side}.beside", side, inputs, snippet)
     inputs = {"x": x, "w": board.weight(embedding.project.weight), "b": board.weight(embedding.project.bias)}
-    map_rows = "result = x @ w.T + b"
-    return board.write(
-        "projected", f"{side}.embedded", side, inputs, map_rows, axes=(axis,), recorded=recorded, row=row
-    )
+    return spot.write("projected", f"{side}.embedded", side, inputs, "result = x @ w.T + b", recorded=recorded)
 
 
-def _spelling(board: Board, side: str, spelling: LetterConvolution, *, axis: AxisLabels, row: int) -> Value:
+def _spelling(spot: Spot, spelling: LetterConvolution) -> Value:
     """What the letters say, (T, features): written out, since the model shows it only as part of the embedding."""
-    read = board.write("letters", f"{side}.letters", side, {}, _letters(board.trace.source), axes=(axis,), row=row)
+    board, side = spot.board, spot.side
+    read = spot.write("letters", f"{side}.letters", side, {}, _letters(board.trace.source))
     filters = spelling.filters
     assert filters.bias is not None
     inputs = {
@@ -80,7 +97,7 @@ def _spelling(board: Board, side: str, spelling: LetterConvolution, *, axis: Axi
         f"found = torch.nn.functional.conv1d(x.transpose(1, 2), w, b, padding={filters.kernel_size[0] // 2}).relu()",
         "result = found.amax(2)",
     ]
-    return board.write("spelling", f"{side}.spelling", side, inputs, snippet, axes=(axis,), row=row)
+    return spot.write("spelling", f"{side}.spelling", side, inputs, snippet)
 
 
 def _letters(source: Side) -> list[str]:
@@ -118,21 +135,20 @@ def _waves(positions: Sinusoidal, length: int, x: Value) -> list[str]:
     ]
 
 
-def position_steps(board: Board, side: str, positions: Positions, x: Value, *, axis: AxisLabels, row: int) -> Value:
+def position_steps(spot: Spot, positions: Positions, x: Value) -> Value:
     """Embeddings with positions, where positions are added."""
-    length = len(x.tensor)
+    board, side, length = spot.board, spot.side, len(x.tensor)
     match positions:
         case Sinusoidal():
             snippet = _waves(positions, length, x)
-            places = board.write("sinusoidal", f"{side}.positions", side, {}, snippet, axes=(axis,), row=row)
+            kind = ("sinusoidal" if positions.interleaved else "halves") + "_last" * positions.to_last
+            places = spot.write(kind, f"{side}.positions", side, {}, snippet)
         case Learned():
             inputs = {"table": board.weight(positions.weight)}
             snippet = [f"result = table[torch.arange({length})]"]
-            places = board.write("learned", f"{side}.positions", side, inputs, snippet, axes=(axis,), row=row)
+            places = spot.write("learned", f"{side}.positions", side, inputs, snippet)
         case _:
             return x
     inputs = {"x": x, "position": places}
     recorded = board.seen(f"{side}.placed")
-    return board.write(
-        "placed", f"{side}.placed", side, inputs, "result = x + position", axes=(axis,), recorded=recorded, row=row
-    )
+    return spot.write("placed", f"{side}.placed", side, inputs, "result = x + position", recorded=recorded)

@@ -106,15 +106,15 @@ class Board:
         code = snippet if isinstance(snippet, str) else "\n".join(snippet)
         tensors = {name: value.tensor for name, value in inputs.items()}
         output = run_snippet(code, tensors) if recorded is None else recorded.tensor
-        prose = prose_of(kind, self.trace.task)
+        title, idea, formula, tex = prose_of(kind, self.trace.task)
         step = Step(
             name=name,
             part=part,
             kind=kind,
-            title=prose.title,
-            idea=prose.idea,
-            formula=prose.formula,
-            tex=prose.tex,
+            title=title,
+            idea=idea,
+            formula=formula,
+            tex=tex,
             inputs=tensors,
             origins={name: value.origin for name, value in inputs.items()},
             output=output,
@@ -125,6 +125,39 @@ class Board:
         )
         self.steps.append(step)
         return Value(output, f"step {name}")
+
+
+@dataclass(frozen=True)
+class Spot:
+    """Where in a stack of layers the walk goes."""
+
+    board: Board
+    side: str  # encoder, decoder
+    level: int
+    head: int
+    axis: AxisLabels  # the positions of this side
+    row: int  # of the piece walked with
+
+    @property
+    def place(self) -> str:
+        return f"{self.side}.{self.level}"
+
+    def seen(self, name: str) -> Value:
+        """What the replay recorded at this layer."""
+        return self.board.seen(f"{self.place}.{name}")
+
+    def write(
+        self,
+        kind: str,
+        name: str,
+        part: str,
+        inputs: Mapping[str, Value],
+        snippet: str | Sequence[str],
+        *,
+        recorded: Value | None = None,
+    ) -> Value:
+        """A step with a row for each position."""
+        return self.board.write(kind, name, part, inputs, snippet, axes=(self.axis,), recorded=recorded, row=self.row)
 
 
 def positions(name: str, pieces: Sequence[str]) -> AxisLabels:

@@ -2,81 +2,53 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from regard.explain.walkthrough.board import Board, Value
-from regard.explain.walkthrough.step import AxisLabels
+from regard.explain.walkthrough.board import Board, Spot, Value
 from regard.nn.recurrent import Layer, elman_step, gru_step
 
-
-@dataclass(frozen=True)
-class Before:
-    """What a cell goes on from."""
-
-    hidden: Value  # (D,)
-    cell: Value | None = None
+State = tuple[Value, Value | None]  # what a cell goes on from: hidden (D,) and, of an LSTM, cell
 
 
-@dataclass(frozen=True)
-class CellStep:
-    """One cell at one place of the text."""
+def _weights(board: Board, layer: Layer, direction: str, gate: int | None = None) -> dict[str, Value]:
+    """``w_x, b_x, w_h, b_h``; of one gate, or whole."""
+    found, size = {}, layer.hidden
+    for name, kernel in (("w_x", "weight_ih"), ("b_x", "bias_ih"), ("w_h", "weight_hh"), ("b_h", "bias_hh")):
+        value = board.weight(getattr(layer.kernel, f"{kernel}_l0{direction}"))
+        found[name] = value if gate is None else value.part(gate * size, (gate + 1) * size)
+    return found
 
-    board: Board
-    layer: Layer
-    place: str  # encoder.0.cell.backward
-    part: str
-    row: int  # of the trace
-    direction: str = ""  # or _reverse
 
-    def weights(self, gate: int | None = None) -> dict[str, Value]:
-        """``w_x, b_x, w_h, b_h``; of one gate, or whole."""
-        found = {}
-        for name, kernel in (("w_x", "weight_ih"), ("b_x", "bias_ih"), ("w_h", "weight_hh"), ("b_h", "bias_hh")):
-            value = self.board.weight(getattr(self.layer.kernel, f"{kernel}_l0{self.direction}"))
-            size = self.layer.hidden
-            found[name] = value if gate is None else value.part(gate * size, (gate + 1) * size)
-        return found
+def cell_steps(spot: Spot, layer: Layer, place: str, x: Value, before: State, *, direction: str = "") -> Value:
+    """From an input (D,) and the state before it to the state after it, in the cell at ``place``.
 
-    def write(self, kind: str, name: str, inputs: dict[str, Value], snippet: str) -> Value:
-        recorded = self.board.seen(f"{self.place}.{name}").at(self.row)
-        return self.board.write(kind, f"{self.place}.{name}", self.part, inputs, snippet, recorded=recorded)
+    ``direction`` is torch's name of it: ``_reverse``, or nothing.
+    """
+    board, (hidden, memory) = spot.board, before
 
-    def gate(self, number: int, kind: str, name: str, x: Value, before: Before) -> Value:
-        """``σ(W_x x + b_x + W_h h' + b_h)``, or tanh for a candidate."""
-        function = "tanh" if name == "candidate" else "sigmoid"
+    def write(kind: str, name: str, inputs: dict[str, Value], snippet: str) -> Value:
+        recorded = board.seen(f"{place}.{name}").at(spot.row)
+        return board.write(kind, f"{place}.{name}", spot.side, inputs, snippet, recorded=recorded)
+
+    def gate(number: int | None, kind: str, name: str) -> Value:
+        """``σ(W_x x + b_x + W_h h' + b_h)``; tanh for a candidate, and for the state of an Elman cell."""
+        function = "tanh" if name in ("candidate", "hidden") else "sigmoid"
         snippet = f"result = torch.{function}(w_x @ x + b_x + w_h @ h + b_h)"
-        return self.write(kind, name, {"x": x, "h": before.hidden, **self.weights(number)}, snippet)
+        return write(kind, name, {"x": x, "h": hidden, **_weights(board, layer, direction, number)}, snippet)
 
-
-def cell_steps(moment: CellStep, x: Value, before: Before) -> Value:
-    """From an input (D,) and the state before it to the state after it."""
-    if moment.layer.cell.step is elman_step:
-        snippet = "result = torch.tanh(w_x @ x + b_x + w_h @ h + b_h)"
-        return moment.write("elman", "hidden", {"x": x, "h": before.hidden, **moment.weights()}, snippet)
-    if moment.layer.cell.step is gru_step:
-        return _gru_steps(moment, x, before)
-    return _lstm_steps(moment, x, before)
-
-
-def _lstm_steps(moment: CellStep, x: Value, before: Before) -> Value:
-    assert before.cell is not None
-    write = moment.gate(0, "input_gate", "input", x, before)
-    forget = moment.gate(1, "forget_gate", "forget", x, before)
-    candidate = moment.gate(2, "candidate", "candidate", x, before)
-    read = moment.gate(3, "output_gate", "output", x, before)
-    parts = {"f": forget, "c": before.cell, "i": write, "g": candidate}
-    cell = moment.write("cell", "cell", parts, "result = f * c + i * g")
-    return moment.write("lstm_hidden", "hidden", {"o": read, "c": cell}, "result = o * torch.tanh(c)")
-
-
-def _gru_steps(moment: CellStep, x: Value, before: Before) -> Value:
-    reset = moment.gate(0, "reset", "reset", x, before)
-    update = moment.gate(1, "update", "update", x, before)
-    inputs = {"x": x, "h": before.hidden, "r": reset, **moment.weights(2)}
-    snippet = "result = torch.tanh(w_x @ x + b_x + r * (w_h @ h + b_h))"
-    candidate = moment.write("gru_candidate", "candidate", inputs, snippet)
-    parts = {"z": update, "n": candidate, "h": before.hidden}
-    return moment.write("gru_hidden", "hidden", parts, "result = (1 - z) * n + z * h")
+    if layer.cell.step is elman_step:
+        return gate(None, "elman", "hidden")
+    if layer.cell.step is gru_step:
+        reset, update = gate(0, "reset", "reset"), gate(1, "update", "update")
+        inputs = {"x": x, "h": hidden, "r": reset, **_weights(board, layer, direction, 2)}
+        snippet = "result = torch.tanh(w_x @ x + b_x + r * (w_h @ h + b_h))"
+        candidate = write("gru_candidate", "candidate", inputs, snippet)
+        parts = {"z": update, "n": candidate, "h": hidden}
+        return write("gru_hidden", "hidden", parts, "result = (1 - z) * n + z * h")
+    assert memory is not None
+    enter, forget = gate(0, "input_gate", "input"), gate(1, "forget_gate", "forget")
+    candidate, leave = gate(2, "candidate", "candidate"), gate(3, "output_gate", "output")
+    parts = {"f": forget, "c": memory, "i": enter, "g": candidate}
+    cell = write("cell", "cell", parts, "result = f * c + i * g")
+    return write("lstm_hidden", "hidden", {"o": leave, "c": cell}, "result = o * torch.tanh(c)")
 
 
 _BODY = {
@@ -94,29 +66,18 @@ _BODY = {
 }
 
 
-def loop_steps(moment: CellStep, x: Value, axis: AxisLabels, *, backwards: bool) -> Value:
+def loop_steps(spot: Spot, layer: Layer, place: str, x: Value, *, direction: str, backwards: bool) -> Value:
     """The states after every piece, (S, D), from zeros on."""
-    cell = moment.layer.cell
+    cell = layer.cell
     body = _BODY["elman" if cell.step is elman_step else "gru" if cell.step is gru_step else "lstm"]
     turn = ".flip(0)" if backwards else ""  # reads from the last piece to the first
     snippet = [
-        f"h{' = c' if cell.has_cell else ''} = x.new_zeros({moment.layer.hidden})",
+        f"h{' = c' if cell.has_cell else ''} = x.new_zeros({layer.hidden})",
         "states = []",
         f"for now in (x @ w_x.T + b_x){turn}:",
         *body,
         "    states.append(h)",
         f"result = torch.stack(states){turn}",
     ]
-    name = f"{moment.place}.hidden"
-    recorded = moment.board.seen(name)
-    inputs = {"x": x, **moment.weights()}
-    return moment.board.write(
-        "loop",
-        f"{moment.place}.every",
-        moment.part,
-        inputs,
-        snippet,
-        axes=(axis,),
-        recorded=recorded,
-        row=moment.row,
-    )
+    inputs, recorded = {"x": x, **_weights(spot.board, layer, direction)}, spot.board.seen(f"{place}.hidden")
+    return spot.write("loop", f"{place}.every", spot.side, inputs, snippet, recorded=recorded)

@@ -7,8 +7,7 @@ from torch import Tensor
 from regard.explain.walkthrough.attention import Asking, attention_steps
 from regard.explain.walkthrough.board import Board, Value, positions
 from regard.explain.walkthrough.recurrent import context_steps
-from regard.models.generator import Encoder
-from regard.models.labeller import AttentionPool, FinalPool, MaxPool, MeanPool, Pool
+from regard.models.generator import AttentionPool, Encoder, FinalPool, MaxPool, MeanPool, Pool
 from regard.models.recurrent import RecurrentEncoder
 
 
@@ -22,7 +21,7 @@ def pool_steps(board: Board, pool: Pool, encoder: Encoder) -> Value:
             return board.write("max_pool", "pool.max", "output", {"states": states}, "result = states.amax(0)")
         case FinalPool():
             assert isinstance(encoder, RecurrentEncoder)
-            return context_steps(board, encoder, encoder.stack.depth - 1).hidden
+            return context_steps(board, encoder, encoder.stack.depth - 1)[0]
         case AttentionPool():
             asking = Asking(
                 board=board,

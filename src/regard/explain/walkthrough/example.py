@@ -9,17 +9,13 @@ import torch
 from regard.explain.replay import Spelling
 from regard.explain.walkthrough.step import Walkthrough
 from regard.explain.walkthrough.walk import walkthrough
-from regard.models.labeller import Labeller
+from regard.models.generator import Labeller
 from regard.models.transformer import TransformerEncoder
-from regard.nn.attention import Attention, Projections
-from regard.nn.embeddings import Embedding
-from regard.nn.feed_forward import FeedForward
-from regard.nn.norms import LayerNorm
-from regard.nn.positions import Unplaced
-from regard.nn.scores import InnerScore
+from regard.nn.attention import Attention, InnerScore, Projections
+from regard.nn.embeddings import Embedding, Unplaced
+from regard.nn.layers import FeedForward, LayerNorm
 from regard.nn.transformer import EncoderLayer, Residual
-from regard.text.special import SPECIAL_TOKENS
-from regard.text.vocabulary import Vocabulary
+from regard.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 from regard.text.words import WordTokenizer
 
 WORDS = {"The": [1.0, 0.0, 1.0, 0.0], "cat": [0.0, 1.0, 0.0, 1.0], "sat": [1.0, 1.0, 1.0, 1.0]}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
@@ -28,13 +27,8 @@ _PARTS = {
 }
 
 
-class Table(NamedTuple):
-    """Numbers as text, with labels."""
-
-    columns: list[str]
-    rows: list[tuple[str, list[str]]]
-    marked: int | None  # the row of the piece walked with
-    left_out: str  # what there is besides
+# Numbers as text: labels of columns, rows with theirs, which row is that of the piece walked with, and what is left out
+Table = tuple[list[str], list[tuple[str, list[str]]], int | None, str]
 
 
 def headline(walk: Walkthrough) -> str:
@@ -87,17 +81,18 @@ def _wrapped(text: str, width: int) -> list[str]:
 
 
 def _grid(made: Table) -> Iterator[str]:
-    left = max((cell_len(label) for label, _ in made.rows), default=0)
-    widths = [max(_NUMBER, cell_len(label)) for label in made.columns]
-    if any(made.columns):
-        heads = (_right(label, size) for label, size in zip(made.columns, widths, strict=True))
+    columns, rows, marked, left_out = made
+    left = max((cell_len(label) for label, _ in rows), default=0)
+    widths = [max(_NUMBER, cell_len(label)) for label in columns]
+    if any(columns):
+        heads = (_right(label, size) for label, size in zip(columns, widths, strict=True))
         yield ("  " + " " * left + " " + " ".join(heads)).rstrip()
-    for number, (label, cells) in enumerate(made.rows):
-        mark = "▸ " if number == made.marked else "  "
+    for number, (label, cells) in enumerate(rows):
+        mark = "▸ " if number == marked else "  "
         cells = [_right(cell, size) for cell, size in zip(cells, widths, strict=True)]  # noqa: PLW2901
         yield mark + set_cell_size(label, left) + " " + " ".join(cells)
-    if made.left_out:
-        yield f"  {made.left_out}"
+    if left_out:
+        yield f"  {left_out}"
 
 
 def _right(text: str, size: int) -> str:
@@ -123,13 +118,14 @@ def markdown(walk: Walkthrough, title: str = "") -> str:
 
 
 def _markdown_table(made: Table) -> Iterator[str]:
-    yield "| | " + " | ".join(map(_escape, made.columns)) + " |"
-    yield "|---|" + "---:|" * len(made.columns)
-    for number, (label, cells) in enumerate(made.rows):
-        name = f"**{_escape(label)}**" if number == made.marked and label else _escape(label)
+    columns, rows, marked, left_out = made
+    yield "| | " + " | ".join(map(_escape, columns)) + " |"
+    yield "|---|" + "---:|" * len(columns)
+    for number, (label, cells) in enumerate(rows):
+        name = f"**{_escape(label)}**" if number == marked and label else _escape(label)
         yield f"| {name} | " + " | ".join(cells) + " |"
-    if made.left_out:
-        yield f"\n{made.left_out}"
+    if left_out:
+        yield f"\n{left_out}"
 
 
 def _escape(text: str) -> str:
@@ -147,11 +143,11 @@ def table(step: Step, columns: int, rows: int) -> Table:
     """So much of a step's numbers as there is room for; always with the marked row and its largest place."""
     shown = step.shown
     if shown.dim() == 0:
-        return Table([""], [("", [_number(shown)])], None, "")
+        return ([""], [("", [_number(shown)])], None, "")
     if shown.dim() == 1:
         across, values = step.axes[0], shown[None]
         kept = _window(len(across.shown), columns, 0)
-        return Table(_labels(across, kept), [("", _numbers(values[0], kept))], None, _left_out(step, kept, None))
+        return (_labels(across, kept), [("", _numbers(values[0], kept))], None, _left_out(step, kept, None))
     down, across = step.axes
     row = step.row if step.row is not None else 0
     peak = 0 if across.name == "feature" else int(shown[row].double().argmax())
@@ -159,7 +155,7 @@ def table(step: Step, columns: int, rows: int) -> Table:
     lines = _window(len(down.shown), rows, row)
     body = list(zip(_labels(down, lines), (_numbers(shown[line], kept) for line in lines), strict=True))
     marked = None if step.row is None else lines.index(step.row)
-    return Table(_labels(across, kept), body, marked, _left_out(step, kept, lines))
+    return (_labels(across, kept), body, marked, _left_out(step, kept, lines))
 
 
 def _window(size: int, room: int, around: int) -> list[int]:

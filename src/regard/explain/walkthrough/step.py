@@ -12,8 +12,7 @@ from torch import Tensor
 
 from regard.errors import DataError, did_you_mean
 from regard.explain.answer import ANYTHING, OfSentence
-from regard.explain.side import Side
-from regard.explain.trace import Task
+from regard.explain.trace import Side, Task
 
 FORMAT = 1
 FEATURES = 6  # shown of a vector

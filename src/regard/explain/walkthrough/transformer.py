@@ -3,65 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from regard.explain.walkthrough.attention import Asking, attention_steps
 from regard.explain.walkthrough.beginning import embedding_steps, position_steps
-from regard.explain.walkthrough.board import Board, Value
+from regard.explain.walkthrough.board import Spot, Value
 from regard.explain.walkthrough.step import AxisLabels
 from regard.models.transformer import TransformerDecoder, TransformerEncoder
 from regard.nn.attention import Attention
-from regard.nn.feed_forward import FeedForward, GatedFeedForward
-from regard.nn.norms import LayerNorm, RMSNorm
-from regard.nn.ssru import SSRU
-from regard.nn.transformer import Norm, Residual
+from regard.nn.layers import FeedForward, GatedFeedForward, LayerNorm, RMSNorm
+from regard.nn.transformer import SSRU, Norm, Residual
 
 
-@dataclass(frozen=True)
-class Spot:
-    """Where in a stack of layers the walk goes."""
-
-    board: Board
-    side: str  # encoder, decoder
-    level: int
-    head: int
-    axis: AxisLabels  # the positions of this side
-    row: int
-
-    @property
-    def place(self) -> str:
-        return f"{self.side}.{self.level}"
-
-    def seen(self, name: str) -> Value:
-        return self.board.seen(f"{self.place}.{name}")
-
-    def write(
-        self,
-        kind: str,
-        name: str,
-        part: str,
-        inputs: dict[str, Value],
-        snippet: str | list[str],
-        *,
-        recorded: Value | None = None,
-    ) -> Value:
-        return self.board.write(kind, name, part, inputs, snippet, axes=(self.axis,), recorded=recorded, row=self.row)
-
-    def asking(self, attention: Attention, kind: str, query: Value) -> Asking:
-        """The attention of this layer that asks its own side."""
-        return Asking(
-            board=self.board,
-            attention=attention,
-            place=f"{self.place}.{kind}",
-            part=self.side,
-            head=self.head,
-            query=query,
-            source=query,
-            asked_by=self.axis,
-            asked=self.axis,
-            row=self.row,
-            predicts=self.board.predicted if self.side == "decoder" else None,
-        )
+def _asking(spot: Spot, attention: Attention, kind: str, query: Value) -> Asking:
+    """The attention of this layer that asks its own side."""
+    return Asking(
+        board=spot.board,
+        attention=attention,
+        place=f"{spot.place}.{kind}",
+        part=spot.side,
+        head=spot.head,
+        query=query,
+        source=query,
+        asked_by=spot.axis,
+        asked=spot.axis,
+        row=spot.row,
+        predicts=spot.board.predicted if spot.side == "decoder" else None,
+    )
 
 
 def encoder_steps(spot: Spot, encoder: TransformerEncoder) -> None:
@@ -70,7 +38,7 @@ def encoder_steps(spot: Spot, encoder: TransformerEncoder) -> None:
     layer = encoder.layers[spot.level]
 
     def attend(inner: Value) -> Value:
-        return attention_steps(spot.asking(layer.attention, "self", inner))
+        return attention_steps(_asking(spot, layer.attention, "self", inner))
 
     x = _residual(spot, layer.residuals[0], x, attend, ("self", spot.side, "attended"))
     x = _residual(spot, layer.residuals[1], x, _think(spot, layer.feed_forward), ("feed", spot.side, "states"))
@@ -87,13 +55,13 @@ def decoder_steps(spot: Spot, decoder: TransformerDecoder, read: Sequence[int], 
         if layer.attention is None:
             assert layer.recurrence is not None
             return _recurrence(spot, layer.recurrence, inner)
-        return attention_steps(replace(spot.asking(layer.attention, "self", inner), causal=True))
+        return attention_steps(replace(_asking(spot, layer.attention, "self", inner), causal=True))
 
     x = _residual(spot, layer.residuals[0], x, look_back, ("self", spot.side, "attended"))
     if (cross := layer.cross) is not None:
 
         def ask(inner: Value) -> Value:
-            asking = spot.asking(cross, "cross", inner)
+            asking = _asking(spot, cross, "cross", inner)
             states = board.seen("encoder.states")
             return attention_steps(replace(asking, source=states, asked=source, part="cross"))
 
@@ -104,8 +72,8 @@ def decoder_steps(spot: Spot, decoder: TransformerDecoder, read: Sequence[int], 
 
 def _input(spot: Spot, stack: TransformerEncoder | TransformerDecoder, ids: Sequence[int]) -> Value:
     """What the layer reads: the placed embeddings, or the states of the layer below."""
-    x = embedding_steps(spot.board, spot.side, ids, stack.embedding, axis=spot.axis, row=spot.row)
-    x = position_steps(spot.board, spot.side, stack.positions, x, axis=spot.axis, row=spot.row)
+    x = embedding_steps(spot, ids, stack.embedding)
+    x = position_steps(spot, stack.positions, x)
     if stack.embedding_norm is not None:
         name = f"{spot.side}.normed"
         x = _norm(spot, stack.embedding_norm, x, name, spot.side, recorded=spot.board.seen(name))

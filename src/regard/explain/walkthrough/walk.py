@@ -17,14 +17,12 @@ from typing import Literal, get_args
 
 from regard.errors import DataError, ModelError, did_you_mean
 from regard.explain.replay import PLAIN, Model, Spelling, replay
-from regard.explain.side import Rows
-from regard.explain.trace import Trace
+from regard.explain.trace import Rows, Trace
 from regard.explain.walkthrough import recurrent, transformer
-from regard.explain.walkthrough.board import Board
+from regard.explain.walkthrough.board import Board, Spot
 from regard.explain.walkthrough.ending import output_steps, pool_steps
 from regard.explain.walkthrough.step import Step, Walkthrough
-from regard.models.encoder_decoder import EncoderDecoder
-from regard.models.language_model import LanguageModel
+from regard.models.generator import EncoderDecoder, LanguageModel
 from regard.models.recurrent import (
     BahdanauDecoder,
     ConditionalDecoder,
@@ -161,25 +159,25 @@ def _walk(board: Board, side: str, layer: int, head: int, *, rows: tuple[int, in
 
 
 def _encode(board: Board, encoder: object, layer: int, head: int, row: int) -> None:
+    spot = Spot(board, "encoder", layer, head, board.source, row)
     if isinstance(encoder, TransformerEncoder):
         _within("layer", layer, len(encoder.layers), "the encoder")
         _within("head", head, encoder.layers[layer].attention.heads, "a layer of the encoder")
-        spot = transformer.Spot(board, "encoder", layer, head, board.source, row)
         transformer.encoder_steps(spot, encoder)
     else:
         assert isinstance(encoder, RecurrentEncoder)
         _within("layer", layer, encoder.stack.depth, "the encoder")
-        recurrent.encoder_steps(board, encoder, layer, row)
+        recurrent.encoder_steps(spot, encoder)
 
 
 def _decode(board: Board, model: EncoderDecoder | LanguageModel, layer: int, head: int, row: int) -> None:
     decoder = model.decoder
     read = (model.first, *board.trace.target.ids[:-1])
+    spot = Spot(board, "decoder", layer, head, board.read, row)
     if isinstance(decoder, TransformerDecoder):
         _within("layer", layer, len(decoder.layers), "the decoder")
         own = decoder.layers[layer].attention or decoder.layers[layer].cross
         _within("head", head, 0 if own is None else own.heads, "a layer of the decoder")
-        spot = transformer.Spot(board, "decoder", layer, head, board.read, row)
         x = transformer.decoder_steps(spot, decoder, read, board.source).at(row)
     else:
         assert isinstance(decoder, ContextDecoder | BahdanauDecoder | LuongDecoder | ConditionalDecoder)
@@ -189,5 +187,5 @@ def _decode(board: Board, model: EncoderDecoder | LanguageModel, layer: int, hea
         _within("head", head, heads, "this model")
         encoder = model.encoder if model.task == "translate" else None
         assert encoder is None or isinstance(encoder, RecurrentEncoder)
-        x = recurrent.decoder_steps(recurrent.Walk(board, decoder, encoder, layer, head, row), read)
+        x = recurrent.decoder_steps(spot, decoder, encoder, read)
     output_steps(board, x, decoder.output.weight, decoder.output.bias, row)

@@ -5,6 +5,11 @@ from __future__ import annotations
 import re
 
 VOWELS = "aeiou"
+_NUMERALS = (
+    "two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
+    "eighteen nineteen twenty thirty forty fifty sixty eighty"
+)
+NUMERALS = tuple(_NUMERALS.split())
 HISSING = ("s", "x", "z", "ch", "sh")
 DOUBLED = re.compile(r"[^aeiou]*[aeiou][^aeiouwxy]|begin|forget")  # run → running
 

@@ -4,71 +4,29 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from regard.fable.forms.english import NUMERALS
+
 VOWELS = frozenset("aeiouyàâäéèêëîïôöùûüœæh")
 # No elision before these: le hibou, le haut mur, le yaourt, de onze rois.
-ASPIRATED = frozenset(
-    {
-        "hibou",
-        "hiboux",
-        "héros",
-        "hamster",
-        "hamsters",
-        "hérisson",
-        "hérissons",
-        "haricot",
-        "haricots",
-        "hache",
-        "haches",
-    }
-    | {"honte", "hontes", "haut", "hauts", "haute", "hautes", "yaourt", "yaourts", "huit", "onze"}
+_ASPIRATED = (
+    "hibou hiboux héros hamster hamsters hérisson hérissons haricot haricots hache haches honte hontes haut "
+    "hauts haute hautes yaourt yaourts huit onze"
 )
+ASPIRATED = frozenset(_ASPIRATED.split())
 ELIDING = frozenset({"le", "la", "de", "que", "je", "ne"})
 CONTRACTED = {("de", "le"): "du", ("de", "les"): "des", ("à", "le"): "au", ("à", "les"): "aux"}
 BEFORE_VOWEL = {"ce": "cet", "ma": "mon", "sa": "son"}
 IRREGULAR_FIRST = {"va": "vais", "veut": "veux", "peut": "peux", "combat": "combats", "met": "mets"}
 
 # Where *nous* has another stem than *ils*: boivent but buvons, voient but voyons, viennent but venons.
-STEMS = {
-    "boiv": "buv",
-    "çoiv": "cev",
-    "oiv": "ev",
-    "oi": "oy",
-    "ui": "uy",
-    "ienn": "en",
-    "prenn": "pren",
-    "meur": "mour",
-    "meuv": "mouv",
-    "peuv": "pouv",
-    "veul": "voul",
-    "quièr": "quér",
-}
+_STEMS = "boiv:buv çoiv:cev oiv:ev oi:oy ui:uy ienn:en prenn:pren meur:mour meuv:mouv peuv:pouv veul:voul quièr:quér"
+STEMS = dict(pair.split(":") for pair in _STEMS.split())
 IRREGULAR = {"faire": ("faisons", "faites"), "dire": ("disons", "dites"), "aller": ("allons", "allez")}
-NUMBERS = {
-    "two": "deux",
-    "three": "trois",
-    "four": "quatre",
-    "five": "cinq",
-    "six": "six",
-    "seven": "sept",
-    "eight": "huit",
-    "nine": "neuf",
-    "ten": "dix",
-    "eleven": "onze",
-    "twelve": "douze",
-    "thirteen": "treize",
-    "fourteen": "quatorze",
-    "fifteen": "quinze",
-    "sixteen": "seize",
-    "seventeen": "dix-sept",
-    "eighteen": "dix-huit",
-    "nineteen": "dix-neuf",
-    "twenty": "vingt",
-    "thirty": "trente",
-    "forty": "quarante",
-    "fifty": "cinquante",
-    "sixty": "soixante",
-    "eighty": "quatre-vingts",
-}
+_NUMBERS = (
+    "deux trois quatre cinq six sept huit neuf dix onze douze treize quatorze quinze seize dix-sept dix-huit "
+    "dix-neuf vingt trente quarante cinquante soixante quatre-vingts"
+)
+NUMBERS = dict(zip(NUMERALS, _NUMBERS.split(), strict=True))
 Finite = tuple[str, str, str, str, str]
 
 

@@ -4,33 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from regard.fable.forms.english import NUMERALS
+
 VOWEL_SIGNS = "ािीुूेैोौ"
-NUMBERS = {
-    "two": "दो",
-    "three": "तीन",
-    "four": "चार",
-    "five": "पाँच",
-    "six": "छह",
-    "seven": "सात",
-    "eight": "आठ",
-    "nine": "नौ",
-    "ten": "दस",
-    "eleven": "ग्यारह",
-    "twelve": "बारह",
-    "thirteen": "तेरह",
-    "fourteen": "चौदह",
-    "fifteen": "पंद्रह",
-    "sixteen": "सोलह",
-    "seventeen": "सत्रह",
-    "eighteen": "अठारह",
-    "nineteen": "उन्नीस",
-    "twenty": "बीस",
-    "thirty": "तीस",
-    "forty": "चालीस",
-    "fifty": "पचास",
-    "sixty": "साठ",
-    "eighty": "अस्सी",
-}
+_NUMBERS = "दो तीन चार पाँच छह सात आठ नौ दस ग्यारह बारह तेरह चौदह पंद्रह सोलह सत्रह अठारह उन्नीस बीस तीस चालीस पचास साठ अस्सी"
+NUMBERS = dict(zip(NUMERALS, _NUMBERS.split(), strict=True))
 IRREGULAR_PERFECTIVES = {
     "कर": ("किया", "किए", "की", "कीं"),
     "दे": ("दिया", "दिए", "दी", "दीं"),
@@ -44,11 +22,7 @@ CONTRACTED_FUTURES = {"दे": "दूँगा", "ले": "लूँगा", 
 POLITE = {"कर": "कीजिए", "दे": "दीजिए", "ले": "लीजिए", "पी": "पीजिए"}
 
 
-class NounForms(NamedTuple):
-    """The direct case is the subject's; the oblique stands before every postposition."""
-
-    direct: tuple[str, str]
-    oblique: tuple[str, str]
+NounForms = tuple[tuple[str, str], tuple[str, str]]  # direct, as the subject is; oblique, before a postposition
 
 
 class HindiVerbForms(NamedTuple):
@@ -72,10 +46,10 @@ def masculine_noun(word: str) -> NounForms:
     """Only those in -ा change outside the oblique plural."""
     if word.endswith("िया"):
         changed = word[:-2] + "ए"
-        return NounForms((word, changed), (changed, word[:-1] + "ों"))
+        return (word, changed), (changed, word[:-1] + "ों")
     if word.endswith("ा"):
-        return NounForms((word, word[:-1] + "े"), (word[:-1] + "े", word[:-1] + "ों"))
-    return NounForms((word, word), (word, oblique_plural(word)))
+        return (word, word[:-1] + "े"), (word[:-1] + "े", word[:-1] + "ों")
+    return (word, word), (word, oblique_plural(word))
 
 
 def feminine_noun(word: str) -> NounForms:
@@ -83,10 +57,10 @@ def feminine_noun(word: str) -> NounForms:
     if word.endswith("ी"):
         plural = word[:-1] + "ियाँ"
     elif word.endswith("िया"):
-        return NounForms((word, word + "ँ"), (word, word[:-1] + "ों"))
+        return (word, word + "ँ"), (word, word[:-1] + "ों")
     else:
         plural = word + ("एँ" if word[-1] in VOWEL_SIGNS else "ें")
-    return NounForms((word, plural), (word, oblique_plural(word)))
+    return (word, plural), (word, oblique_plural(word))
 
 
 def oblique_plural(word: str) -> str:

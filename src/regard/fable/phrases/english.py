@@ -14,8 +14,7 @@ from regard.fable.syntax import (
     Conjunction,
     NounPhrase,
     Pronoun,
-    Relative,
-    Speech,
+    Said,
     Subject,
     Text,
     person,
@@ -39,9 +38,9 @@ SAID = {"say": "said", "ask": "asked", "answer": "answered"}
 
 
 class EnglishLine:
-    """The English line while it is written: tokens, and which of them are glued to the one before."""
+    """The English line: tokens, and which of them are glued to the one before."""
 
-    __slots__ = ("commas", "glued", "openings", "tags", "tokens")
+    __slots__ = ("commas", "glued", "openings", "source", "tags", "tokens", "word_of")
 
     def __init__(self, *, commas: bool = False) -> None:
         self.tokens: list[str] = []
@@ -49,6 +48,7 @@ class EnglishLine:
         self.glued: set[int] = set()
         self.openings = [0]  # where a sentence begins
         self.commas = commas
+        self.source, self.word_of = "", list[int]()  # what is written in the end; for each token, its word
 
     def put(self, token: str, tag: str, *, glued: bool = False) -> int:
         """Write a token and say where it stands."""
@@ -68,7 +68,7 @@ def write(text: Text) -> EnglishLine:
     """The whole sentence but for its capitals; afterwards every `at` in the tree is filled."""
     page = EnglishLine(commas=bool(text.mark))
     if text.speech is not None:
-        put_speech(page, text.speech)
+        text.speech_at = put_speech(page, *text.speech)
     if text.phrase is not None:
         text.phrase_at = put_phrase(page, text.phrase)
     if text.opener:
@@ -102,12 +102,13 @@ def put_phrase(page: EnglishLine, phrase: Phrase) -> list[int]:
     return at
 
 
-def put_speech(page: EnglishLine, speech: Speech) -> None:
+def put_speech(page: EnglishLine, speaker: Subject, said: Said) -> int:
     """The king said, "…"""
-    put_subject(page, speech.subject)
-    speech.at = page.put(SAID[speech.verb], "VERB")
+    put_subject(page, speaker)
+    at = page.put(SAID[said], "VERB")
     page.comma()
     page.openings.append(page.put('"', "PUNCT") + 1)
+    return at
 
 
 def put_subject(page: EnglishLine, subject: Subject) -> None:
@@ -134,7 +135,8 @@ def put_noun_phrase(page: EnglishLine, phrase: NounPhrase) -> None:
         page.put("of", "ADP")
         put_noun_phrase(page, phrase.owner)
     if phrase.relative is not None:
-        put_relative(page, phrase.relative, phrase)
+        phrase.relative.at["that"] = page.put("that", "PRON")
+        put_clause(page, phrase.relative, phrase)
 
 
 def put_noun(page: EnglishLine, noun: Noun, *, plural: bool) -> int:
@@ -160,11 +162,6 @@ def put_determiner(page: EnglishLine, phrase: NounPhrase) -> None:
 
 
 PLAIN = frozenset({"the", "a", "this", "every", "some"})
-
-
-def put_relative(page: EnglishLine, relative: Relative, head: NounPhrase) -> None:
-    relative.at = page.put("that", "PRON")
-    put_clause(page, relative.clause, head)
 
 
 def put_clause(page: EnglishLine, clause: Clause, head: NounPhrase | None = None, *, first: bool = False) -> None:

@@ -20,8 +20,6 @@ from regard.fable.syntax import (
     Modal,
     NounPhrase,
     Pronoun,
-    Relative,
-    Speech,
     Subject,
     Text,
     person,
@@ -76,7 +74,7 @@ def write(text: Text) -> Line:
     """The sentence, laid out in English before."""
     line = Line(commas=bool(text.mark))
     if text.speech is not None:
-        put_speech(line, text.speech)
+        put_speech(line, *text.speech, text.speech_at)
     if text.phrase is not None:
         line.put_linked(text.phrase.french, text.phrase.french_links, text.phrase_at)
     if text.opener:
@@ -95,11 +93,11 @@ def write(text: Text) -> Line:
     return join(line)
 
 
-def put_speech(line: Line, speech: Speech) -> None:
+def put_speech(line: Line, speaker: Subject, said: str, at: int) -> None:
     """le roi a dit : « …"""
-    put_subject(line, speech.subject)
-    line.put(AVOIR[person(speech.subject)], speech.at)
-    line.put(SAID[speech.verb] + "\u00a0:", speech.at)
+    put_subject(line, speaker)
+    line.put(AVOIR[person(speaker)], at)
+    line.put(SAID[said] + "\u00a0:", at)
     line.put(QUOTE)
 
 
@@ -205,10 +203,10 @@ def put_unsaid(line: Line, phrase: NounPhrase, index: int, *, denied: bool, need
         line.put_all(("des",) if phrase.plural else ("de", DETERMINERS["the"][index]), phrase.head)
 
 
-def put_relative(line: Line, relative: Relative, head: NounPhrase) -> None:
+def put_relative(line: Line, clause: Clause, head: NounPhrase) -> None:
     """*qui* for the subject, *que* for the object."""
-    line.put("qui" if relative.clause.subject is None else "que", relative.at)
-    put_clause(line, relative.clause, head)
+    line.put("qui" if clause.subject is None else "que", clause.at["that"])
+    put_clause(line, clause, head)
 
 
 def put_clause(line: Line, clause: Clause, head: NounPhrase | None = None, *, first: bool = False) -> None:

@@ -21,19 +21,12 @@ from regard.fable.syntax import (
     Determiner,
     NounPhrase,
     Pronoun,
-    Relative,
-    Speech,
     Subject,
     Text,
     person,
 )
 
-DETERMINERS: dict[Determiner, str] = {
-    "a": "एक",
-    "every": "हर",
-    "some": "कुछ",
-    "several": "कई",
-} | NUMBERS
+DETERMINERS: dict[Determiner, str] = {"a": "एक", "every": "हर", "some": "कुछ", "several": "कई"} | NUMBERS
 # In the order direct masculine, other masculine, feminine.
 POSSESSIVES: dict[Determiner, tuple[str, str, str]] = {
     "my": ("मेरा", "मेरे", "मेरी"),
@@ -48,13 +41,7 @@ A_LITTLE = ("थोड़ा", "थोड़े", "थोड़ी")
 # First direct, then oblique; in each, singular and plural.
 THIS = (("यह", "ये"), ("इस", "इन"))
 THAT = (("वह", "वे"), ("उस", "उन"))  # "the" before a relative clause: वह बिल्ली जो …
-CONJUNCTIONS: dict[Conjunction, str] = {
-    "and": "और",
-    "but": "लेकिन",
-    "because": "क्योंकि",
-    "when": "जब",
-    "while": "जबकि",
-}
+CONJUNCTIONS: dict[Conjunction, str] = {"and": "और", "but": "लेकिन", "because": "क्योंकि", "when": "जब", "while": "जबकि"}
 # What a subject is marked with: nothing, ने in the perfective, को where it must, के पास where it has.
 PRONOUNS = {
     "i": {"": ("मैं",), "ने": ("मैंने",), "को": ("मुझे",), "के पास": ("मेरे", "पास")},
@@ -94,7 +81,7 @@ def write(text: Text) -> Line:
     """The sentence, laid out in English before."""
     line = Line(commas=bool(text.mark))
     if text.speech is not None:
-        put_speech(line, text.speech)
+        put_speech(line, *text.speech, text.speech_at)
     start = len(line.words)
     if text.phrase is not None:
         line.put_linked(text.phrase.hindi, text.phrase.hindi_links, text.phrase_at)
@@ -116,10 +103,10 @@ def write(text: Text) -> Line:
     return line
 
 
-def put_speech(line: Line, speech: Speech) -> None:
+def put_speech(line: Line, speaker: Subject, said: str, at: int) -> None:
     """राजा ने कहा, "…"""
-    put_subject(line, speech.subject, "ने")
-    line.put_all(SAID[speech.verb], speech.at)
+    put_subject(line, speaker, "ने")
+    line.put_all(SAID[said], at)
     line.comma()
 
 
@@ -152,7 +139,7 @@ def put_noun_phrase(line: Line, phrase: NounPhrase, *, oblique: bool, denied: bo
         put_determiner(line, phrase, oblique=oblique)
     for offset, adjective in enumerate(phrase.adjectives, phrase.head - len(phrase.adjectives)):
         line.put_all(bend(adjective.hindi, noun, plural=plural, oblique=oblique).split(), offset)
-    form = (noun.hindi.oblique if oblique else noun.hindi.direct)[plural]
+    form = (noun.oblique if oblique else noun.hindi)[plural]
     for offset, word in enumerate(form.split() if noun.proper else (form,), phrase.head):
         line.put(word, offset)
 
@@ -214,16 +201,15 @@ def put_subject(line: Line, subject: Subject, mark: str = "", *linked: int) -> N
         put_relative(line, subject.relative, subject)
 
 
-def put_relative(line: Line, relative: Relative, head: NounPhrase) -> None:
+def put_relative(line: Line, clause: Clause, head: NounPhrase) -> None:
     """जो, जिसने, जिसे, जिसका …: the case the head has inside the clause."""
-    clause = relative.clause
     if clause.subject is not None:
         assert isinstance(clause.predicate, Verb), "only a verb has an object to ask for"
-        line.put_all(WHOM[marker(clause.predicate, head)][head.plural], relative.at)
+        line.put_all(WHOM[marker(clause.predicate, head)][head.plural], clause.at["that"])
     elif is_ergative(clause):
-        line.put(("जिसने", "जिन्होंने")[head.plural], relative.at)
+        line.put(("जिसने", "जिन्होंने")[head.plural], clause.at["that"])
     else:
-        line.put("जो", relative.at)
+        line.put("जो", clause.at["that"])
     put_clause(line, clause, head)
 
 
@@ -317,7 +303,7 @@ def put_being(line: Line, being: Being) -> None:
     if being.kind == "where":
         line.put("कहाँ", at["asked"])
     if complement is not None and being.kind == "job":
-        line.put(complement.noun.hindi.direct[complement.plural], complement.at, complement.head)
+        line.put(complement.noun.hindi[complement.plural], complement.at, complement.head)
     elif complement is not None:
         denied = being.kind == "there" and bool(being.negation)
         put_noun_phrase(line, complement, oblique=False, denied=denied)

@@ -6,8 +6,11 @@ const METHODS = ["get", "post", "put", "delete"];
 const [BODY, ANSWER] = ["Body", "Answer"];
 const FORM = "application/x-www-form-urlencoded";
 
-/** A schema, with what it refers to in its place. */
+/** A schema, with what it refers to in its place. An object that says how its fields are called has these. */
 function resolve(schema, root) {
+  const {propertyNames: names, additionalProperties: each} = schema ?? {};
+  if (names?.enum ?? names?.const)
+    return {...schema, properties: Object.fromEntries((names.enum ?? [names.const]).map((name) => [name, each]))};
   if (!schema?.$ref) return schema ?? {};
   const place = schema.$ref.replace("#/", "").split("/");
   return place.reduce((value, key) => value[key], root);

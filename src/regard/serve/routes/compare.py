@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from regard.errors import DataError, SettingsError
 from regard.runs.folder import Run
 from regard.serve.answers import problems
 from regard.serve.corpora import BUILT_IN, Corpora
 from regard.serve.jobs import Jobs, JobStatus
+from regard.serve.library import check_shared
 from regard.serve.limits import BEAM, COMPARED, NAME, Body
 from regard.serve.routes.translate import Decode
-from regard.serve.sharing import check_shared
 from regard.settings.loading import overrides_of
-from regard.tasks.kinds import task_of
-
-
-class JobStarted(BaseModel):
-    """A job that was started."""
-
-    job: str = Field(examples=["compare-00112233445566ff"])
+from regard.tasks.load import task_of
 
 
 class CompareRequest(Body):
@@ -44,8 +38,8 @@ PROBLEMS = problems(400, 404, 429, 503)
 
 
 @router.post("/compare", status_code=202, responses=PROBLEMS)
-def compare(request: Request, wish: CompareRequest) -> JobStarted:
-    """Translate a test with every run and judge the outputs. The answer comes with the job."""
+def compare(request: Request, wish: CompareRequest) -> dict[Literal["job"], str]:
+    """Translate a test with every run and judge the outputs. The answer comes with the job that is named."""
     jobs: Jobs = request.app.state.jobs
     if len(set(wish.runs)) < len(wish.runs):
         raise SettingsError(f"runs = {', '.join(wish.runs)[:200]}: one is there twice; name each once")
@@ -69,7 +63,7 @@ def compare(request: Request, wish: CompareRequest) -> JobStarted:
         arguments += _labelled(request.app.state.corpora, wish.corpus)
     else:
         check_shared(wish.runs, settings)
-    return JobStarted(job=jobs.compare(arguments, files, test).name)
+    return {"job": jobs.compare(arguments, files, test).name}
 
 
 def _labelled(corpora: Corpora, corpus: str) -> list[str]:

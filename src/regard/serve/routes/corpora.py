@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AbstractContextManager, asynccontextmanager
-from typing import Annotated, Any, BinaryIO
+from typing import Annotated, Any, BinaryIO, Literal
 
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, Field
@@ -25,19 +25,6 @@ class CorporaAnswer(BaseModel):
 
     corpora: list[CorpusSummary]
     changes: Annotated[bool, Field(description="Whether this client may send, check, split, train and compare here.")]
-
-
-class CorpusDeleted(BaseModel):
-    """A corpus that is in the trash."""
-
-    corpus: str
-    restore: str = Field(description="Post to this address to undo.", examples=["/api/v1/corpora/news/restore"])
-
-
-class CheckRequest(Body):
-    """What a corpus is checked for."""
-
-    task: TaskName = "translate"
 
 
 class CheckAnswer(BaseModel):
@@ -106,9 +93,9 @@ async def _beside(place: AbstractContextManager[BinaryIO]) -> AsyncIterator[Bina
 
 
 @router.post("/{name}/check", responses=PROBLEMS)
-async def check(request: Request, name: str, wish: CheckRequest | None = None) -> CheckAnswer:
+async def check(request: Request, name: str, wish: dict[Literal["task"], TaskName] | None = None) -> CheckAnswer:
     """What `regard data check` finds in each part; sources of the held-out parts must not be in the training part."""
-    corpora, task = _corpora(request), (wish or CheckRequest()).task
+    corpora, task = _corpora(request), (wish or {}).get("task", "translate")
     if name in BUILT_IN:
         return CheckAnswer(clean=True, parts={})
     folder = corpora.path(name)
@@ -120,10 +107,7 @@ async def check(request: Request, name: str, wish: CheckRequest | None = None) -
         others = [file.name for file in (corpora.files(name, "test") or corpora.files(name, "valid"))]
         if part == "train" and len(others) == len(files):
             command += [word for other in others for word in ("--held-out", other)]
-        outcome = await request.app.state.commands(request, command, folder)
-        if outcome.answer is None:
-            raise outcome.error()
-        parts[part] = outcome.answer
+        parts[part] = await request.app.state.commands(request, command, folder)
     if not parts:
         raise DataError(f"corpus = {name}: has no files yet; send train.source and train.target")
     found = CheckAnswer(clean=not any(report["findings"] for report in parts.values()), parts=parts)
@@ -141,23 +125,21 @@ async def split(request: Request, name: str, wish: SplitRequest) -> CorpusSummar
     with corpora.scratch() as corner:
         count = ["--valid", str(wish.valid), "--test", str(wish.test)]
         command = ["data", "split", *(file.name for file in files), "--out", str(corner), *count, "--json"]
-        outcome = await request.app.state.commands(request, command, folder)
-        if outcome.answer is None:
-            raise outcome.error()
+        await request.app.state.commands(request, command, folder)
         corpora.adopt(name, corner)
     return corpora.summary(name)
 
 
 @router.delete("/{name}", responses=PROBLEMS)
-def delete(request: Request, name: str) -> CorpusDeleted:
-    """Put a corpus into the trash, unless a training reads it now."""
+def delete(request: Request, name: str) -> dict[Literal["corpus", "restore"], str]:
+    """Put a corpus into the trash, unless a training reads it now; post to `restore` to undo."""
     corpora, jobs = _corpora(request), request.app.state.jobs
     place = "" if name in BUILT_IN else str(corpora.path(name).resolve())
     for run, path in jobs.library.runs().items():
         if place and is_occupied(path) and f"{place}/" in Run.open(path).settings.to_toml():
             raise SettingsError(f"corpus = {name}: {run} is being trained on it; stop that first")
     corpora.delete(name)
-    return CorpusDeleted(corpus=name, restore=f"/api/v1/corpora/{name}/restore")
+    return {"corpus": name, "restore": f"/api/v1/corpora/{name}/restore"}
 
 
 @router.post("/{name}/restore", responses=PROBLEMS)

@@ -1,11 +1,16 @@
-"""LibreTranslate's own addresses, so that its clients work unchanged: JSON and forms, one text and many."""
+"""LibreTranslate's own addresses, so that its clients work unchanged: JSON and forms, one text, many, or a file."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import re
+import secrets
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal, TypeVar
+from email.message import Message
+from pathlib import PurePath
+from typing import Annotated, Any, Final, Literal, TypeVar
 from urllib.parse import parse_qs, quote
 
 from fastapi import APIRouter, Request, Response
@@ -14,12 +19,14 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from regard.decode.options import Options
 from regard.errors import DataError
+from regard.serve import strings
 from regard.serve.answers import RefusedError
 from regard.serve.detect import Detection
 from regard.serve.guard import AUTHORIZED
-from regard.serve.limits import LINE, NAME, TooLargeError
-from regard.serve.pairs import detector, pairs
-from regard.serve.passage import Translatable, passage
+from regard.serve.library import Library
+from regard.serve.limits import LINE, NAME, KindError, TooLargeError
+from regard.serve.pairs import current_pairs, detector
+from regard.serve.passage import passage, ranked
 from regard.serve.worker import Translated
 from regard.settings.languages import Languages, matching, name_of
 
@@ -48,6 +55,23 @@ class DetectQuestion(LibreBody):
     q: Annotated[str, Field(description="What to look at.", examples=["le chat noir"])]
 
 
+class FileQuestion(LibreBody):
+    """A file of strings or subtitles."""
+
+    file: Annotated[str, Field(description="`.po`, `.mo`, `.xliff` or `.srt`.", json_schema_extra={"format": "binary"})]
+    source: Annotated[str, Field(max_length=NAME, description="The language it is in.", examples=["en"])]
+    target: Annotated[str, Field(max_length=NAME, description="The language to translate into.", examples=["fr"])]
+    keep: Annotated[str, Field(max_length=LINE, description="Terms not to translate, with commas.")] = ""
+
+
+class FileReply(BaseModel):
+    """Where the translated file is."""
+
+    model_config = ConfigDict(populate_by_name=True)
+
+    address: Annotated[str, Field(alias="translatedFileUrl", description="The newest 64 files can be fetched.")]
+
+
 class TranslateReply(BaseModel):
     """Of several texts, lists in their order."""
 
@@ -64,48 +88,19 @@ class TranslateReply(BaseModel):
     ] = None
 
 
-class LibreLanguage(BaseModel):
-    """A language that can be translated from or into."""
-
-    code: Annotated[str, Field(examples=["en"])]
-    name: Annotated[str, Field(examples=["English"])]
-    targets: Annotated[list[str], Field(description="Into what it can be translated.", examples=[["fr"]])]
-
-
-class FrontendSettings(BaseModel):
-    """What a page needs to know before it asks."""
-
-    model_config = ConfigDict(populate_by_name=True)
-
-    api_keys: Annotated[bool, Field(alias="apiKeys", description="Whether there are keys.")]
-    key_required: Annotated[bool, Field(alias="keyRequired", description="Whether one must be sent.")]
-    character_limit: Annotated[int, Field(alias="charLimit", description="Characters of a text at the most.")]
-    batch_limit: Annotated[int, Field(alias="batchLimit", description="Texts of a request at the most.")]
-    timeout: Annotated[int, Field(alias="frontendTimeout", description="Milliseconds to wait after the last key.")] = (
-        500
-    )
-    suggestions: bool = False
-    files: Annotated[bool, Field(alias="filesTranslation")] = False
-    formats: Annotated[list[str], Field(alias="supportedFilesFormat")] = []
-    language: Annotated[
-        dict[str, dict[str, str]] | None,
-        Field(
-            description="What a page begins with.",
-            examples=[{"source": {"code": "en", "name": "English"}, "target": {"code": "fr", "name": "French"}}],
-        ),
-    ]
-
-
 router = APIRouter(tags=["LibreTranslate"])
 Question = TypeVar("Question", bound=LibreBody)
 AUTO = "auto"
 _FORM = "application/x-www-form-urlencoded"
+_MULTIPART = "multipart/form-data"
+_FILES: Final = 64  # translated files that are kept until others come
+_BOUNDARY = re.compile(r"[\w'()+,./:=? -]{1,70}", re.ASCII)
 
 
-def _takes(question: type[LibreBody]) -> dict[str, Any]:
+def _takes(question: type[LibreBody], *kinds: str) -> dict[str, Any]:
     """The OpenAPI of a body that may be JSON or a form."""
     schema = question.model_json_schema(ref_template="#/components/schemas/{model}")
-    content = {kind: {"schema": schema} for kind in ("application/json", _FORM)}
+    content = {kind: {"schema": schema} for kind in kinds or ("application/json", _FORM, _MULTIPART)}
     return {"requestBody": {"required": True, "content": content}}
 
 
@@ -115,11 +110,10 @@ async def translate(request: Request, response: Response) -> TranslateReply:
     question = await _question(request, TranslateQuestion)
     texts = [question.q] if isinstance(question.q, str) else question.q
     _check(request, texts)
-    known = await asyncio.to_thread(pairs, request.app.state.service.library)  # it reads the disk, once for all texts
+    known = await current_pairs(request.app.state.library)
     detected = await _languages_of(request, question, texts, known)
     runs = [_run(known, each.language, question.target) for each in detected]
-    passages = [passage(text, markup=question.format == "html") for text in texts]
-    found = await _translate(request, passages, runs, 1 + question.alternatives)
+    found = await _translate(request, texts, runs, 1 + question.alternatives, markup=question.format == "html")
     response.headers["X-Regard-Run"] = ", ".join(quote(run) for run in dict.fromkeys(runs))
     ranked, warnings, unknown = map(list, zip(*found, strict=True)) if found else ([], [], [])
     best, others = [outputs[0] for outputs in ranked], [outputs[1:] for outputs in ranked]
@@ -133,15 +127,75 @@ async def translate(request: Request, response: Response) -> TranslateReply:
     )
 
 
+@router.post("/translate_file", openapi_extra=_takes(FileQuestion, _MULTIPART))
+async def translate_file(request: Request) -> FileReply:
+    """Translate the strings of a file; all else of it stays, placeholders and tags too. The answer says where it is."""
+    values = await _values(request)
+    name, content = values.get("file", ("", b"")) if isinstance(values.get("file"), tuple) else ("", b"")
+    question = await _question(request, FileQuestion, values | {"file": name})
+    if not name:
+        raise DataError("file: is missing; send one as multipart/form-data, with its name")
+    if PurePath(name).suffix.lower() not in strings.READERS:
+        raise KindError(
+            f"file = {name[:NAME]}: not a kind that is translated; send one of {', '.join(strings.READERS)}"
+        )
+    document = await asyncio.to_thread(strings.read, name, content)
+    known = await current_pairs(request.app.state.library)
+    run = _run(known, question.source, question.target)
+    texts = await _strings(request, document.texts, run, question.keep.split(","))
+    written = await asyncio.to_thread(document.fill, texts)
+    kept: OrderedDict[str, bytes] = request.app.state.files
+    place = f"{secrets.token_urlsafe(24)}{PurePath(name).suffix.lower()}"
+    kept[place] = written
+    while len(kept) > _FILES:
+        kept.popitem(last=False)
+    return FileReply(address=f"{request.base_url}download_file/{place}")
+
+
+async def _strings(request: Request, texts: Sequence[str], run: str, keep: Sequence[str]) -> list[str]:
+    """Texts in translation, as many at once as may wait for a model."""
+    library: Library = request.app.state.library
+    for text in texts:
+        library.limits.check(text.split("\n")[:1], "file")
+    worker = await library.worker(run)
+    options, most = (
+        Options.of(library.limits.decode(library.decode, {})),
+        min(library.limits.texts, library.limits.queue),
+    )
+    work = strings.translating(texts, [term.strip() for term in keep])
+    found: list[Translated] = []
+    try:
+        sentences = next(work)
+        while True:
+            library.limits.check([max(sentences, key=len)], "file")
+            found = []
+            for begin in range(0, len(sentences), most):
+                found += await worker.translate(sentences[begin : begin + most], options, links=True)
+            sentences = work.send([ranked(each, 0) for each in found])
+    except StopIteration as done:
+        texts = done.value
+        return list(texts)
+
+
+@router.get("/download_file/{name}", responses={200: {"content": {"application/octet-stream": {}}}})
+async def download_file(request: Request, name: str) -> Response:
+    """A file that was translated here lately."""
+    content = request.app.state.files.get(name)
+    if content is None:
+        raise RefusedError(404, "file: is not here, or no longer; translate it again")
+    headers = {"Content-Disposition": f'attachment; filename="translated{PurePath(name).suffix}"'}
+    return Response(content, media_type="application/octet-stream", headers=headers)
+
+
 @router.get("/languages")
-async def languages(request: Request) -> list[LibreLanguage]:
-    """What can be translated into what."""
+async def languages(request: Request) -> list[dict[Literal["code", "name", "targets"], str | list[str]]]:
+    """The languages that can be translated from or into, and into which."""
     if not request.scope.get(AUTHORIZED, True):
         await _question(request, LibreBody)
-    known = await asyncio.to_thread(pairs, request.app.state.service.library)
+    known = await current_pairs(request.app.state.library)
     codes = dict.fromkeys(code for pair in known for code in (pair.source, pair.target))
     return [
-        LibreLanguage(code=code, name=name_of(code), targets=[pair.target for pair in known if pair.source == code])
+        {"code": code, "name": name_of(code), "targets": [pair.target for pair in known if pair.source == code]}
         for code in codes
     ]
 
@@ -151,7 +205,7 @@ async def detect(request: Request) -> list[Detection]:
     """Which of the languages known here a text is in, the likeliest first."""
     question = await _question(request, DetectQuestion)
     _check(request, [question.q])
-    known = await asyncio.to_thread(pairs, request.app.state.service.library)
+    known = await current_pairs(request.app.state.library)
     found = await _detect(request, [question.q], tuple(known.items()))
     return found[0]
 
@@ -163,19 +217,24 @@ async def health() -> dict[Literal["status"], Literal["ok"]]:
 
 
 @router.get("/frontend/settings")
-async def frontend_settings(request: Request) -> FrontendSettings:
-    """What a page needs to know before it asks."""
-    service = request.app.state.service
-    first = next(iter(await asyncio.to_thread(pairs, service.library)), None)
+async def frontend_settings(request: Request) -> dict[str, Any]:
+    """What a page needs to know before it asks: whether there are keys, what a text and a request may have at the most,
+    the milliseconds to wait after the last key, and the languages to begin with."""
+    library: Library = request.app.state.library
+    first = next(iter(await current_pairs(library)), None)
     sides = {} if first is None else {"source": first.source, "target": first.target}
-    needed = bool(service.doors.token)
-    return FrontendSettings(
-        api_keys=needed,
-        key_required=needed,
-        character_limit=service.library.limits.text,
-        batch_limit=service.library.limits.texts,
-        language={side: {"code": code, "name": name_of(code)} for side, code in sides.items()} or None,
-    )
+    needed = bool(request.app.state.doors.token)
+    return {
+        "apiKeys": needed,
+        "keyRequired": needed,
+        "charLimit": library.limits.text,
+        "batchLimit": library.limits.texts,
+        "frontendTimeout": 500,
+        "suggestions": False,
+        "filesTranslation": True,
+        "supportedFilesFormat": list(strings.READERS),
+        "language": {side: {"code": code, "name": name_of(code)} for side, code in sides.items()} or None,
+    }
 
 
 @router.get("/metrics", tags=["service"], response_class=Response, responses={200: {"content": {"text/plain": {}}}})
@@ -187,13 +246,13 @@ async def metrics(request: Request) -> Response:
 # Reading questions
 
 
-async def _question(request: Request, kind: type[Question]) -> Question:
+async def _question(request: Request, kind: type[Question], values: Mapping[str, Any] | None = None) -> Question:
     """The body, read and checked, of an authorised client."""
     try:
-        question = kind.model_validate(await _values(request))
+        question = kind.model_validate(await _values(request) if values is None else values)
     except ValidationError as error:
         raise RequestValidationError(error.errors()) from None
-    if not (request.scope.get(AUTHORIZED, True) or request.app.state.service.doors.opens(question.api_key)):
+    if not (request.scope.get(AUTHORIZED, True) or request.app.state.doors.opens(question.api_key)):
         raise RefusedError(
             403 if question.api_key else 400,
             "api_key: is not the right one" if question.api_key else "api_key: is needed; send the service's token",
@@ -212,21 +271,56 @@ async def _values(request: Request) -> dict[str, Any]:
         if not isinstance(found, dict):
             raise DataError(f'body = {type(found).__name__}: must be an object, such as {{"q": "a text"}}')
         return found
+    most = request.app.state.library.limits.fields
+    if kind == _MULTIPART:
+        return _gathered(_parts(request.headers["content-type"], body, most))
     if kind != _FORM:
         raise RefusedError(415, f"content-type = {kind[:100]}: not understood; send application/json or {_FORM}")
-    most = request.app.state.service.library.limits.fields
     try:
         text = (body or request.scope["query_string"]).decode("utf-8", "replace")
         fields = parse_qs(text, keep_blank_values=True, max_num_fields=most)
     except ValueError:
         raise DataError(f"body: more than {most:,} fields; send fewer") from None
+    return _gathered(fields)
+
+
+def _gathered(fields: Mapping[str, list[Any]]) -> dict[str, Any]:
+    """A form's fields; only `q` may be there several times."""
     return {name: values if len(values) > 1 and name == "q" else values[-1] for name, values in fields.items()}
+
+
+def _parts(content_type: str, body: bytes, most: int) -> dict[str, list[Any]]:
+    """The fields of a multipart form (RFC 7578): texts, and of files their names and contents."""
+    boundary = str(_parameter(content_type, "boundary") or "")
+    mark = b"--" + boundary.encode("ascii", "replace")
+    whole = b"\r\n" + body
+    if not _BOUNDARY.fullmatch(boundary) or b"\r\n" + mark + b"--" not in whole:
+        raise DataError("body: is not a whole multipart form; send all its parts, and the boundary that ends them")
+    pieces = whole.partition(b"\r\n" + mark + b"--")[0].split(b"\r\n" + mark + b"\r\n")[1:]
+    if len(pieces) > most:
+        raise DataError(f"body: more than {most:,} fields; send fewer")
+    found: dict[str, list[Any]] = {}
+    for piece in pieces:
+        head, _, content = (piece if piece.startswith(b"\r\n") else b"\r\n" + piece).partition(b"\r\n\r\n")
+        lines = head.decode("utf-8", "replace").split("\r\n")
+        about = next((line.partition(":")[2] for line in lines if line.lower().startswith("content-disposition:")), "")
+        name, file = _parameter(about, "name"), _parameter(about, "filename")
+        value = content.decode("utf-8", "replace") if file is None else (PurePath(file).name, content)
+        found.setdefault(name or "", []).append(value)
+    return found
+
+
+def _parameter(header: str, name: str) -> str | None:
+    message = Message()
+    message["content-type"] = " ".join(header.split())
+    found = message.get_param(name)
+    return found if isinstance(found, str) else found[2] if isinstance(found, tuple) else None
 
 
 def _check(request: Request, texts: Sequence[str]) -> None:
     """LibreTranslate says 400 to what is too much."""
     try:
-        request.app.state.service.library.limits.check(texts, "q")
+        request.app.state.library.limits.check(texts, "q")
     except TooLargeError as problem:
         raise DataError(str(problem)) from None
 
@@ -251,7 +345,7 @@ async def _detect(
     request: Request, texts: Sequence[str], known: tuple[tuple[Languages, str], ...]
 ) -> list[list[Detection]]:
     """Off the event loop: vocabularies are read from the disk when first needed."""
-    library = request.app.state.service.library
+    library = request.app.state.library
 
     def work() -> list[list[Detection]]:
         find = detector(library, known)
@@ -277,30 +371,32 @@ def _run(known: Mapping[Languages, str], source: str, target: str) -> str:
 Rendered = tuple[list[str], str, list[str]]  # of a passage: outputs, best first; a warning; unknown words
 
 
-def _rendered(passage: Translatable, found: Sequence[Translated], count: int) -> Rendered:
-    texts = [each.translation for each in found]
+def _rendered(found: Sequence[Translated], outputs: list[str]) -> Rendered:
+    texts = [translation for translation, *_ in found]
     warnings = dict.fromkeys(text.warning for text in texts if text.warning)
     unknown = dict.fromkeys(each.word for text in texts for each in text.unknown)
-    return passage.render(found, count), "; ".join(warnings), list(unknown)
+    return outputs, "; ".join(warnings), list(unknown)
 
 
 async def _translate(
-    request: Request, passages: Sequence[Translatable], runs: Sequence[str], count: int
+    request: Request, texts: Sequence[str], runs: Sequence[str], count: int, *, markup: bool
 ) -> list[Rendered]:
-    """Each passage's translations, best first. Runs work side by side; each gets all its texts at once."""
-    library = request.app.state.service.library
+    """Each text's translations, best first. Runs work side by side; each gets all its texts at once."""
+    library: Library = request.app.state.library
     if count > library.limits.beam:
         raise DataError(f"alternatives = {count - 1}: too many; ask for at most {library.limits.beam - 1}")
     options = Options.of(library.limits.decode(library.decode, {"best": count}))
+    passages = [passage(text, markup=markup) for text in texts]
 
     async def of_run(run: str) -> dict[int, Rendered]:
-        own = [number for number, name in enumerate(runs) if name == run]
+        own = {number: passages[number] for number, name in enumerate(runs) if name == run}
         worker = await library.worker(run)
-        texts = [text for number in own for text in passages[number].texts]
-        found = iter(await worker.translate(texts, options, links=any(passages[number].tagged for number in own)))
-        parts = {number: [next(found) for _ in passages[number].texts] for number in own}
-        return {number: _rendered(passages[number], part, count) for number, part in parts.items()}
+        found = iter(
+            await worker.translate([text for parts, _ in own.values() for text in parts], options, links=markup)
+        )
+        parts = {number: [next(found) for _ in texts] for number, (texts, _) in own.items()}
+        return {number: _rendered(part, passages[number][1](part, count)) for number, part in parts.items()}
 
     results = await asyncio.gather(*(of_run(run) for run in dict.fromkeys(runs)))
     merged = {number: outputs for result in results for number, outputs in result.items()}
-    return [merged[number] for number in range(len(passages))]
+    return [merged[number] for number in range(len(texts))]

@@ -3,35 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Annotated, Any, Literal
+from dataclasses import replace
+from functools import partial
+from typing import Annotated, Literal, get_args
 
 from fastapi import APIRouter, Request, Response
 from pydantic import Field, JsonValue
 
 from regard.explain.answer import Answer, Sentence
-from regard.explain.ask import (
-    Cells,
-    Compared,
-    Importance,
-    Looked,
-    Question,
-    Searched,
-    Walkthrough,
-    cells,
-    compare_meanings,
-    importance,
-    look,
-    search_tree,
-    walk_text,
-)
-from regard.explain.beam import drawn
+from regard.explain.attribution import METHODS, POINTS, check_method
+from regard.explain.beam import Searched, drawn, search_tree
 from regard.explain.edits import MOST, from_data
+from regard.explain.importance import Attribution, attribute
+from regard.explain.look import Cells, Looked, cells, look
+from regard.explain.meaning import Compared, compare_meanings
+from regard.explain.parts import ModelMap, map_model
+from regard.explain.passes import Of
+from regard.explain.walk import walk_text
+from regard.explain.walkthrough.step import Walkthrough
 from regard.serve.answers import Problem
 from regard.serve.library import Library
 from regard.serve.limits import BEAM, LINE, NAME, SENTENCES, TEXT, WORD, Body
+from regard.serve.passage import about_sentence, cut_up
 from regard.serve.routes.translate import Decode
-from regard.serve.sentences import choose, cut_up
 from regard.serve.worker import Model
 from regard.settings.call import DRAWN, LOOKED
 
@@ -39,18 +33,6 @@ _RUN = Field(description="Name of a run.", max_length=NAME, examples=["demo"])
 _TEXT = Field(description="The sentence to look into.", max_length=TEXT, examples=["the black cat sleeps"])
 _SENTENCE = Field(
     default=0, ge=0, le=TEXT, description="Which sentence of the text, where a translator is given several."
-)
-_TARGET = Field(
-    default=None,
-    description="A given output, looked into instead of the run's own.",
-    max_length=TEXT,
-    examples=[None],
-)
-_EDITS: Any = Field(
-    default_factory=list,
-    description="What if: edits, each with its kind, counting from 0.",
-    max_length=MOST,
-    examples=[[{"kind": "mask-word", "word": 1}]],
 )
 
 
@@ -60,32 +42,54 @@ class SentencesBody(Body):
     text: str = Field(max_length=TEXT, examples=["The cat sleeps. Dr. Smith does not."])
 
 
-@dataclass(frozen=True)
-class SentencesAnswer(Answer):
-    """Where the sentences of a text are; whatever is between them stays as it is."""
-
-    sentences: tuple[Sentence, ...]
-
-
-class Inquiry(Body):
-    """A sentence, and perhaps what to change."""
+class LookBody(Body):
+    """A sentence to look into, and perhaps what to change."""
 
     run: str = _RUN
     text: str = _TEXT
     sentence: int = _SENTENCE
-    target: str | None = _TARGET
-    edits: list[dict[str, JsonValue]] = _EDITS
+    target: str | None = Field(
+        default=None,
+        description="A given output, looked into instead of the run's own.",
+        max_length=TEXT,
+        examples=[None],
+    )
+    edits: list[dict[str, JsonValue]] = Field(
+        default=[],
+        description="What if: edits, each with its kind, counting from 0.",
+        max_length=MOST,
+        examples=[[{"kind": "mask-word", "word": 1}]],
+    )
     decode: Decode = None
-
-
-class TraceBody(Inquiry):
-    """What to look into."""
-
     rank: int = Field(default=0, ge=0, lt=BEAM, description="Of the n-best, 0 the best.")
     beam: int = Field(default=5, ge=1, le=BEAM, description="Hypotheses side by side; edits are greedy.")
     checkpoint: str | None = Field(
         default=None, max_length=NAME, description="A checkpoint of the run, else the best.", examples=[None]
     )
+
+
+class ImportanceBody(LookBody):
+    """What to weigh, and how; layers and heads count from 1, as in ``regard explain``."""
+
+    method: str = Field(default="masking", max_length=NAME, description=f"One of {', '.join(METHODS)}.")
+    of: str = Field(default="log-probability", max_length=NAME, description=f"One of {', '.join(get_args(Of))}.")
+    against: str = Field(
+        default="", max_length=TEXT, description="Why not this word, or this translation?", examples=[""]
+    )
+    step: int | None = Field(
+        default=None, ge=0, le=TEXT, description="Of against: at which piece, else where it came nearest."
+    )
+    layer: int | None = Field(default=None, ge=1, le=TEXT, description="One layer, where the method has layers.")
+    head: str = Field(default="best", max_length=NAME, description="Of attention: a number, best or mean.")
+    words: bool = Field(default=True, description="Words, else pieces.")
+    special: bool = Field(default=False, description="Whether <end> and its like have rows and columns.")
+    points: int = Field(default=POINTS, ge=2, le=64, description="Of integrated gradients.")
+
+
+class MapBody(LookBody):
+    """A sentence to send through the model, and the part whose numbers are wanted."""
+
+    part: str = Field(default="", max_length=NAME, description="A part by its name, else none.", examples=[""])
 
 
 class BeamBody(Body):
@@ -125,7 +129,7 @@ class WalkthroughBody(Body):
     decode: Decode = None
 
 
-View = Looked | Importance | Cells
+View = Looked | Attribution | Cells | ModelMap
 PROBLEMS = {
     400: {"model": Problem, "description": "What was asked makes no sense; the line says what would."},
     404: {"model": Problem, "description": "There is no such run, or the run has no such part."},
@@ -136,70 +140,77 @@ router = APIRouter(prefix="/api/v1", tags=["look inside"], responses=PROBLEMS)  
 
 async def answered(request: Request, run: str, question: Callable[[Model], Answer]) -> Response:
     """The answer to a question about a run, found and written as JSON by the thread that owns its model."""
-    worker = await request.app.state.service.library.worker(run, None)
+    worker = await request.app.state.library.worker(run, None)
     return Response(await worker.call(lambda model: question(model).to_json()), media_type="application/json")
 
 
-async def look_into(
-    request: Request, body: Inquiry, view: Callable[[Looked], View], checkpoint: str | None = None
-) -> Response:
+async def look_into(request: Request, body: LookBody, view: Callable[[Model, Looked], View]) -> Response:
     """A view of one output. Several views of the same, one after the other, take one search."""
-    library: Library = request.app.state.service.library
-    worker = await library.worker(body.run, checkpoint)
+    library: Library = request.app.state.library
+    worker = await library.worker(body.run, body.checkpoint)
     edits = from_data(body.edits)
     fields = body.model_dump(include={"beam"}, exclude_unset=True)
     decode = library.limits.decode(library.decode, fields, body.decode, known=LOOKED, what="what is looked into")
 
     def work(model: Model) -> bytes:
-        asked = choose(model, body.text, body.sentence)
         searched = model.task == "translate" and body.target is None and not edits
-        searched = searched or body.decode is not None  # which is then refused
-        rank = body.rank if isinstance(body, TraceBody) else 0
-        question = Question(asked.text, body.target, rank, edits=edits, decode=decode if searched else None)
-        found = view(worker.cached(question, lambda: look(model, question, body.run)))
-        return asked.about(found, found.output).to_json()
+        how = decode if searched or body.decode is not None else None  # where nothing is searched, it is then refused
+
+        def viewed(text: str) -> View:
+            question = text, body.target, body.rank, edits
+            found = worker.cached((question, how), lambda: look(model, *question, decode=how, name=body.run))
+            return view(model, found)
+
+        return about_sentence(model, body.text, body.sentence, viewed, lambda found: found.output).to_json()
 
     return Response(await worker.call(work), media_type="application/json")
 
 
 @router.post("/sentences")
-async def sentences(body: SentencesBody) -> SentencesAnswer:
-    """Where the sentences of a text are, as everything here cuts them."""
-    return SentencesAnswer(sentences=cut_up(body.text))
+async def sentences(body: SentencesBody) -> dict[Literal["sentences"], tuple[Sentence, ...]]:
+    """Where the sentences of a text are, as everything here cuts them; what is between them stays as it is."""
+    return {"sentences": cut_up(body.text)}
 
 
 @router.post("/trace", response_model=Looked)
-async def trace(request: Request, body: TraceBody) -> Response:
+async def trace(request: Request, body: LookBody) -> Response:
     """Attention, probabilities and checks of one output; with edits, what they did."""
-    return await look_into(request, body, lambda looked: looked, body.checkpoint)
+    return await look_into(request, body, lambda _, looked: looked)
 
 
-@router.post("/importance", response_model=Importance)
-async def weigh(request: Request, body: Inquiry) -> Response:
-    """Attention beside the effect of masking each word, and beside the gradient."""
-    return await look_into(request, body, importance)
+@router.post("/importance", response_model=Attribution)
+async def weigh(request: Request, body: ImportanceBody) -> Response:
+    """What each word read was to each word written, by one method; or why a word was written and not another."""
+    check_method(body.method, body.of, body.against)
+    asked = body.model_dump(include={"method", "of", "against", "step", "layer", "head", "words", "special", "points"})
+    return await look_into(request, body, lambda model, looked: attribute(model, looked, **asked))
 
 
 @router.post("/gates", response_model=Cells)
-async def gates(request: Request, body: Inquiry) -> Response:
+async def gates(request: Request, body: LookBody) -> Response:
     """Gates and states of a recurrent model, and what each step's choice hangs on."""
-    return await look_into(request, body, cells)
+    return await look_into(request, body, lambda _, looked: cells(looked))
+
+
+@router.post("/map", response_model=ModelMap)
+async def map_parts(request: Request, body: MapBody) -> Response:
+    """What the model is made of, and what each part made of the sentence."""
+    return await look_into(request, body, lambda _, looked: map_model(looked, body.part))
 
 
 @router.post("/beam", response_model=Searched)
 async def beam(request: Request, body: BeamBody) -> Response:
     """The tree of a search: what was kept, what was pruned and why, and what other beams find."""
-    library: Library = request.app.state.service.library
+    library: Library = request.app.state.library
     fields = body.model_dump(include={"beam", "length_penalty", "prefix"}, exclude_unset=True)
     decode = library.limits.decode(library.decode, fields, body.decode, known=DRAWN, what="the tree of a search")
     rule = replace(drawn(decode), best=decode.beam)
     own = body.prefix if body.decode is None else body.decode.prefix or body.prefix
 
     def work(model: Model) -> Searched:
-        asked = choose(model, body.text, body.sentence)
         prefix = decode.prefix if model.task == "translate" else own  # the usual one is for translations
-        found = search_tree(model, asked.text, rule, prefix=prefix)
-        return asked.about(found, found.text)
+        tree = partial(search_tree, model, rule=rule, prefix=prefix)
+        return about_sentence(model, body.text, body.sentence, tree, lambda found: found.text)
 
     return await answered(request, body.run, work)
 
@@ -207,7 +218,7 @@ async def beam(request: Request, body: BeamBody) -> Response:
 @router.post("/meaning", response_model=Compared)
 async def meaning(request: Request, body: MeaningBody) -> Response:
     """One word in several sentences through the layers of the encoder."""
-    folder = request.app.state.service.library.path(body.run)
+    folder = request.app.state.library.path(body.run)
 
     def work(model: Model) -> Compared:
         return compare_meanings(
@@ -220,15 +231,13 @@ async def meaning(request: Request, body: MeaningBody) -> Response:
 @router.post("/walkthrough", response_model=Walkthrough)
 async def walkthrough(request: Request, body: WalkthroughBody) -> Response:
     """The mathematics of one sentence with the run's own numbers."""
-    library: Library = request.app.state.service.library
+    library: Library = request.app.state.library
     how = library.limits.decode(library.decode, {}, body.decode, known=LOOKED, what="what is looked into")
 
     def work(model: Model) -> Walkthrough:
-        asked = choose(model, body.text, body.sentence)
         decode = how if model.task == "translate" or body.decode is not None else None  # others refuse it
-        found = walk_text(
-            model, asked.text, layer=body.layer, head=body.head, word=body.word, side=body.side, decode=decode
-        )
-        return asked.about(found, " ".join(found.target.words))
+        places = body.model_dump(include={"layer", "head", "word", "side"})
+        walk = partial(walk_text, model, **places, decode=decode)
+        return about_sentence(model, body.text, body.sentence, walk, lambda found: " ".join(found.target.words))
 
     return await answered(request, body.run, work)

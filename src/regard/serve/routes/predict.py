@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
@@ -15,9 +15,8 @@ from regard.serve.limits import BEAM, LENGTH, NAME, Body
 from regard.serve.routes.translate import Decode
 from regard.serve.worker import Model
 from regard.settings.call import CONTINUED, DecodeSettings
-from regard.tasks.predictor import Predicted, Writing
-from regard.text.known import KnownWords
-from regard.text.reading import Unknown, unseen
+from regard.tasks.predictor import Predicted, continuing
+from regard.text.reading import KnownWords, Unknown, unseen
 
 
 class PredictBody(Body):
@@ -33,27 +32,18 @@ class PredictBody(Body):
     decode: Decode = None
 
 
-class Tag(BaseModel):
-    """A word, its tag, and how probable that is."""
-
-    word: str
-    tag: str
-    probability: float
-
-
-class Label(BaseModel):
-    """A class, and how probable it is."""
-
-    label: str
-    probability: float
-
-
 class Prediction(BaseModel):
     """What a run says of one text. Which of the fields are filled depends on its task."""
 
     text: str
-    tags: Annotated[list[Tag], Field(description="Of a tagger: one for each word.")] = []
-    classes: Annotated[list[Label], Field(description="Of a classifier: all of them, the likeliest first.")] = []
+    tags: Annotated[
+        list[dict[Literal["word", "tag", "probability"], str | float]],
+        Field(description="Of a tagger: one for each word, and how probable it is."),
+    ] = []
+    classes: Annotated[
+        list[dict[Literal["label", "probability"], str | float]],
+        Field(description="Of a classifier: all of them, the likeliest first."),
+    ] = []
     continuation: Annotated[str, Field(description="Of a language model: what follows the text.")] = ""
     score: Annotated[float | None, Field(description="Of a continuation: its log-probability over its length.")] = None
     warning: Annotated[str, Field(description="What the reader should know; empty if all is as usual.")] = ""
@@ -76,12 +66,12 @@ router = APIRouter(prefix="/api/v1/predict", tags=["predict"])
 async def predict(request: Request, body: PredictBody) -> PredictAnswer:
     """What a tagger, a classifier or a language model says of texts."""
     started = time.perf_counter()
-    library: Library = request.app.state.service.library
+    library: Library = request.app.state.library
     library.limits.check(body.texts)
     fields = body.model_dump(include={"length", "beam", "sample", "temperature", "seed"}, exclude_unset=True)
     usual = DecodeSettings(**{"beam": 1} | library.decode.model_dump(exclude_unset=True))
     what = "a text that is gone on with"
-    how = Writing.of(library.limits.decode(usual, fields, body.decode, known=CONTINUED, what=what))
+    how = continuing(library.limits.decode(usual, fields, body.decode, known=CONTINUED, what=what))
 
     def work(model: Model) -> tuple[str, list[Prediction]]:
         if model.task == "translate":

@@ -7,20 +7,22 @@ import shutil
 import tempfile
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import torch
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field, TypeAdapter
 
 from regard.models import build
-from regard.nn.fast.uninitialised import Unset
+from regard.nn.fast.allocator import Unset
 from regard.serve.answers import problems
+from regard.serve.corpora import Corpora
+from regard.serve.library import Library
 from regard.serve.limits import LINE, NAME, OVERRIDES, WORD, Body
 from regard.serve.trainings import DEMO, asked_for
 from regard.settings import Settings, TransformerModel, load_settings, preset_names
 from regard.settings.demo import demo_settings
-from regard.settings.learning import LANGUAGE
+from regard.settings.schema import LANGUAGE
 from regard.trainer.preflight import Preflight
 
 
@@ -35,18 +37,13 @@ class Preset(BaseModel):
     train: dict[str, Any] = Field(description="How it is trained by default.")
 
 
-class Presets(BaseModel):
-    """All of them, the demo first, then simplest first."""
-
-    presets: list[Preset]
-
-
 Override = Annotated[str, Field(max_length=LINE, pattern=r"^[^\x00]*$")]  # becomes a word of a command
 
 
-class EstimateRequest(Body):
-    """A training whose cost is to be estimated."""
+class TrainingRequest(Body):
+    """A training to start, or whose cost is to be estimated."""
 
+    name: str = Field("", max_length=NAME, description="Of the new run; an estimate needs none.", examples=["my-run"])
     preset: str = Field("", max_length=NAME, examples=["transformer-tiny"])
     base: str = Field("", max_length=NAME, description="The run to begin with, instead of a preset.")
     keep_watching: str = Field(
@@ -63,6 +60,23 @@ class EstimateRequest(Body):
         description="Which is translated into which, `en-de`; empty for what the names of the files say.",
     )
     overrides: list[Override] = Field([], max_length=OVERRIDES, examples=[["train.steps=200", "data.pairs=2000"]])
+    watch: str = Field(
+        "", max_length=LINE, description="A sentence to watch.", examples=["the black cat ate the mouse"]
+    )
+
+    def arguments(self, corpora: Corpora, library: Library) -> list[str]:
+        """What `regard train` is called with."""
+        return asked_for(
+            corpora,
+            self.preset,
+            self.corpus,
+            self.overrides,
+            base=library.path(self.base) if self.base else None,
+            general=self.keep_watching,
+            time=self.time,
+            watch=self.watch,
+            languages=self.languages,
+        )
 
 
 router = APIRouter(prefix="/api/v1", tags=["trainings"])
@@ -71,9 +85,9 @@ REMEMBERED = 64  # estimates
 
 
 @router.get("/presets")
-def presets() -> Presets:
-    """Every architecture, with its size."""
-    return Presets(presets=list(_presets()))
+def presets() -> dict[Literal["presets"], tuple[Preset, ...]]:
+    """Every architecture, with its size: the demo first, then simplest first."""
+    return {"presets": _presets()}
 
 
 @cache
@@ -104,32 +118,20 @@ def _preset(name: str, settings: Settings) -> Preset:
 
 
 @router.post("/estimate", responses=problems(400, 404, 429, 503, 504))
-async def estimate(request: Request, wish: EstimateRequest) -> Preflight:
+async def estimate(request: Request, wish: TrainingRequest) -> Preflight:
     """Prepare a training in a temporary folder, measure what it would need, and remove it."""
     state = request.app.state
-    asked = asked_for(
-        state.corpora,
-        wish.preset,
-        wish.corpus,
-        wish.overrides,
-        base=state.jobs.library.path(wish.base) if wish.base else None,
-        general=wish.keep_watching,
-        time=wish.time,
-        languages=wish.languages,
-    )
+    asked = wish.arguments(state.corpora, state.library)
     key = json.dumps([asked, state.corpora.stamp(wish.corpus)])
     if key not in state.estimates:
         corner = Path(tempfile.mkdtemp(prefix="regard-estimate-"))
         try:
             command = ["train", *asked, "--out", "run", "--dry-run", "--json"]
-            outcome = await state.commands(request, command, corner)
+            answer = await state.commands(request, command, corner)
         finally:
             shutil.rmtree(corner, ignore_errors=True)
-        if outcome.answer is None:
-            error = outcome.error()
-            raise type(error)(state.jobs.shown(str(error)), hint=state.jobs.shown(error.hint))
         while len(state.estimates) >= REMEMBERED:
             state.estimates.pop(next(iter(state.estimates)))
-        state.estimates[key] = TypeAdapter(Preflight).validate_python(outcome.answer)
-    answer: Preflight = state.estimates[key]
-    return answer
+        state.estimates[key] = TypeAdapter(Preflight).validate_python(answer)
+    estimated: Preflight = state.estimates[key]
+    return estimated

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from dataclasses import asdict
+from contextlib import suppress
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO
+from typing import Annotated, Any, BinaryIO, Literal
 
 from fastapi import APIRouter, Query, Request
 from fastapi import Path as InPath
@@ -18,53 +18,37 @@ from fastapi.responses import HTMLResponse, StreamingResponse
 from pydantic import BaseModel, Field
 
 from regard.errors import RegardError
+from regard.evaluate.saving import plain
 from regard.explain.alignment import Aligner
+from regard.explain.answer import Answer
 from regard.runs import listing
 from regard.runs.archive import pack
 from regard.runs.folder import Progress, Run
-from regard.runs.listing import CheckpointSummary
+from regard.runs.listing import CheckpointSummary, Summary
 from regard.serve.answers import RefusedError, problems
-from regard.serve.examples import Example, examples
+from regard.serve.examples import examples
 from regard.serve.guard import may_change
 from regard.serve.jobs import Jobs
-from regard.serve.library import Library
+from regard.serve.library import Library, ModelAnswer, attends, corpus_name, shape, test_of
 from regard.serve.limits import NAME, Body
 from regard.serve.pairs import best_runs, settings_at, summary_at
-from regard.serve.shape import ModelAnswer, attends, shape
-from regard.serve.sharing import corpus_name, test_of
 from regard.serve.trainings import FILES
 from regard.settings import DataSettings, Settings
 from regard.settings.languages import Languages
 from regard.settings.loading import overrides_of
 
 
-class RunSummary(BaseModel):
-    """A run at a glance."""
+@dataclass(frozen=True, kw_only=True)
+class RunSummary(Summary, Answer):
+    """A run at a glance, and what it is here."""
 
-    name: Annotated[str, Field(examples=["demo"])]
-    state: Annotated[str, Field(description="prepared, running, interrupted, finished or unreadable.")]
-    note: Annotated[str, Field(description="What is wrong, where something is.")]
-    task: Annotated[str, Field(examples=["translate"])]
-    preset: Annotated[str, Field(description="Whose architecture it has; empty if no preset has it.")]
-    architecture: Annotated[str, Field(description="In words.", examples=["GRU, 1 layer, width 256"])]
-    about: str
-    origin: Annotated[str, Field(description="Of an imported model: what it was, and its licence.")]
-    parameters: int | None
-    steps: int
-    of_steps: int
-    loss: Annotated[float | None, Field(description="Of the best validation.")]
-    score: float | None
-    score_name: str
-    best_step: int
-    changed: Annotated[float, Field(description="Seconds since 1970.")]
-    bytes: int
-    languages: Annotated[Languages | None, Field(description="Where the run says so.")]
-    attention: Annotated[bool, Field(description="Whether there is attention to look at.")]
+    languages: Annotated[Languages | None, Field(description="Where the run says so.")] = None  # type: ignore[assignment]
+    attention: Annotated[bool, Field(description="Whether there is attention to look at.")] = False
     best: Annotated[bool, Field(description="Whether it is the default for its task and languages.")]
     pinned: Annotated[bool, Field(description="Whether it is the default because it was pinned.")]
     fixed: Annotated[bool, Field(description="Whether it can be neither renamed nor removed here.")]
-    corpus: Annotated[str, Field(description="What it was trained on.", examples=["fable:fr"])]
-    test: Annotated[str, Field(description="Runs in which this is the same, and not empty, share a test.")]
+    corpus: Annotated[str, Field(description="What it was trained on.", examples=["fable:fr"])] = ""
+    test: Annotated[str, Field(description="Runs in which this is the same, and not empty, share a test.")] = ""
     engine: Annotated[str, Field(description="Who searches; empty until the run is loaded.", examples=["native"])]
 
 
@@ -87,25 +71,6 @@ class RenameBody(Body):
     to: Annotated[str, Field(max_length=NAME, description="The new name.", examples=["demo"])]
 
 
-class RunsAnswer(BaseModel):
-    """All runs."""
-
-    runs: list[RunSummary]
-
-
-class RunName(BaseModel):
-    """The run that was started, renamed or restored."""
-
-    run: Annotated[str, Field(examples=["demo"])]
-
-
-class Removed(BaseModel):
-    """A run that is in the trash."""
-
-    run: str
-    restore: Annotated[str, Field(description="Post to this address to undo.", examples=["/api/v1/runs/demo/restore"])]
-
-
 class SettingsAnswer(BaseModel):
     """The settings of a run; of files only their names."""
 
@@ -119,7 +84,10 @@ class ExamplesAnswer(BaseModel):
 
     run: str
     task: str
-    examples: list[Example]
+    examples: Annotated[
+        list[dict[Literal["text", "reference"], str]],
+        Field(description="Each with the right answer; of a language model that is the whole sentence."),
+    ]
 
 
 Name = Annotated[str, InPath(examples=["demo"])]
@@ -135,18 +103,18 @@ router = APIRouter(prefix="/api/v1/runs", tags=["runs"])
 
 
 @router.get("")
-def every_run(request: Request) -> RunsAnswer:
+def every_run(request: Request) -> dict[Literal["runs"], list[RunSummary]]:
     """All runs at a glance. `best` marks the one that is used for its task and languages by default."""
-    library: Library = request.app.state.service.library
+    library: Library = request.app.state.library
     best, changes = set(best_runs(library).values()), may_change(request)
     found = library.runs().items()
-    return RunsAnswer(runs=[_summary(library, name, path, best, changes=changes) for name, path in found])
+    return {"runs": [_summary(library, name, path, best, changes=changes) for name, path in found]}
 
 
 @router.get("/{run}")
 def one_run(request: Request, run: Name) -> RunAnswer:
     """Settings, curves and checkpoints of one run."""
-    library: Library = request.app.state.service.library
+    library: Library = request.app.state.library
     path = library.path(run)
     portrait, settings = listing.portray(path), settings_at(path)
     aligner = Aligner.load(path)
@@ -156,31 +124,32 @@ def one_run(request: Request, run: Name) -> RunAnswer:
         "model": shape(settings),
         "aligner": aligner.describe() if aligner and attends(settings) else "",
     }
-    return RunAnswer.model_validate(_finite(content))
+    return RunAnswer.model_validate(plain(content))
 
 
 # Changing
 
 
 @router.post("/{run}/rename", responses=PROBLEMS)
-def rename(request: Request, run: Name, wish: RenameBody) -> RunName:
+def rename(request: Request, run: Name, wish: RenameBody) -> dict[Literal["run"], str]:
     """Give a run another name; not while it is trained."""
     request.app.state.jobs.rename(run, wish.to)
-    return RunName(run=wish.to)
+    return {"run": wish.to}
 
 
 @router.delete("/{run}", responses=PROBLEMS)
-def remove(request: Request, run: Name) -> Removed:
-    """Put a run into the trash, or the record of a training that failed before it was one; not while it is trained."""
+def remove(request: Request, run: Name) -> dict[Literal["run", "restore"], str]:
+    """Put a run into the trash, or the record of a training that failed before it was one; not while it is trained.
+    Post to `restore` to undo."""
     request.app.state.jobs.remove(run)
-    return Removed(run=run, restore=f"/api/v1/runs/{run}/restore")
+    return {"run": run, "restore": f"/api/v1/runs/{run}/restore"}
 
 
 @router.post("/{run}/restore", responses=PROBLEMS)
-def restore(request: Request, run: Name) -> RunName:
+def restore(request: Request, run: Name) -> dict[Literal["run"], str]:
     """Take back what was removed last under this name."""
     request.app.state.jobs.restore(run)
-    return RunName(run=run)
+    return {"run": run}
 
 
 # Showing and trying
@@ -189,7 +158,7 @@ def restore(request: Request, run: Name) -> RunName:
 @router.get("/{run}/settings", responses=PROBLEMS)
 def settings_of(request: Request, run: Name) -> SettingsAnswer:
     """All settings, as they were resolved."""
-    values = without_paths(settings_at(request.app.state.service.library.path(run)).model_dump())
+    values = without_paths(settings_at(request.app.state.library.path(run)).model_dump())
     return SettingsAnswer(run=run, toml=Settings.model_validate(values).to_toml(), settings=values)
 
 
@@ -198,7 +167,7 @@ def examples_of(
     request: Request, run: Name, count: Annotated[int, Query(ge=1, le=50, description="At the most.")] = 5
 ) -> ExamplesAnswer:
     """Sentences to try it with: some of those it was validated on."""
-    opened = Run.open(request.app.state.service.library.path(run))
+    opened = Run.open(request.app.state.library.path(run))
     return ExamplesAnswer(run=run, task=opened.settings.task, examples=examples(opened, count))
 
 
@@ -207,7 +176,7 @@ def export(
     request: Request, run: Name, everything: Annotated[bool, Query(description="Also what training needs.")] = False
 ) -> StreamingResponse:
     """A run as one file, which `regard runs import` makes a run of."""
-    path = request.app.state.service.library.path(run).resolve()
+    path = request.app.state.library.path(run).resolve()
     corner = Path(tempfile.mkdtemp(prefix="regard-export-"))
     try:
         pack(path, corner / f"{run}.tar.gz", everything=everything)
@@ -230,7 +199,7 @@ def _parts(file: BinaryIO) -> Iterator[bytes]:
 @router.get("/{run}/report", responses={**PROBLEMS, **PAGE}, response_class=HTMLResponse)
 async def report(request: Request, run: Name) -> HTMLResponse:
     """A page about a run that needs nothing else. It is made when first asked for, which may take a minute."""
-    library: Library = request.app.state.service.library
+    library: Library = request.app.state.library
     jobs, path = request.app.state.jobs, library.path(run).resolve()
     made = next((file for file in (path / "report.html", jobs.report_of(run)) if _is_newer(file, path)), None)
     if made is None:
@@ -242,9 +211,7 @@ async def report(request: Request, run: Name) -> HTMLResponse:
         made.parent.mkdir(parents=True, exist_ok=True)
         decode = overrides_of("decode", library.limits.decode(library.decode, {}))
         command = ["report", str(path), "--out", str(made), f"measure.limit={REPORTED}", *decode]
-        outcome = await request.app.state.commands(request, command, made.parent)
-        if outcome.code:
-            raise type(outcome.error())(jobs.shown(outcome.complaint))
+        await request.app.state.commands(request, command, made.parent)
     text = await asyncio.to_thread(made.read_text, encoding="utf-8")
     return HTMLResponse(_without_places(text, settings_at(path).data, jobs), headers={"Content-Security-Policy": APART})
 
@@ -268,26 +235,18 @@ def _without_places(text: str, data: DataSettings, jobs: Jobs) -> str:
 
 def _summary(library: Library, name: str, path: Path, best: set[str], *, changes: bool) -> RunSummary:
     summary = summary_at(path, name)
-    content: dict[str, Any] = asdict(summary) | {"note": library.conceal(summary.note)}
-    attention, corpus, test = False, "", ""
-    try:
+    content = vars(summary) | {"note": library.conceal(summary.note)}
+    content["languages"] = Languages.of(summary.languages) if summary.languages else None
+    with suppress(RegardError, OSError):  # the summary says that it is unreadable, and why
         settings = settings_at(path)
-        attention, corpus, test = attends(settings), corpus_name(settings.data), test_of(settings)
-    except (RegardError, OSError):
-        pass  # the summary says that it is unreadable, and why
+        content |= {"attention": attends(settings), "corpus": corpus_name(settings.data), "test": test_of(settings)}
     worker = library.loaded.get(name)
     return RunSummary(
-        **_finite(content)
-        | {
-            "languages": Languages.of(summary.languages) if summary.languages else None,
-            "attention": attention,
-            "best": name in best,
-            "pinned": name in library.pinned,
-            "fixed": not changes or library.is_fixed(name),
-            "corpus": corpus,
-            "test": test,
-            "engine": "" if worker is None else worker.engine,
-        }
+        **content,
+        best=name in best,
+        pinned=name in library.pinned,
+        fixed=not changes or library.is_fixed(name),
+        engine="" if worker is None else worker.engine,
     )
 
 
@@ -298,12 +257,3 @@ def without_paths(settings: dict[str, Any]) -> dict[str, Any]:
         for key, value in settings["data"].items()
     }
     return {**settings, "data": data}
-
-
-def _finite(value: Any) -> Any:
-    """Numbers that JSON does not have become null."""
-    if isinstance(value, dict):
-        return {key: _finite(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(each) for each in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

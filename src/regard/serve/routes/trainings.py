@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request
 from fastapi.responses import StreamingResponse
@@ -12,25 +12,9 @@ from regard.errors import SettingsError
 from regard.serve.answers import problems
 from regard.serve.guard import may_change
 from regard.serve.jobs import TRAININGS
-from regard.serve.limits import LINE, NAME, WORD, Body
-from regard.serve.routes.presets import EstimateRequest
-from regard.serve.routes.runs import RunName
-from regard.serve.trainings import Training, Trainings, asked_for
-
-
-class TrainingRequest(EstimateRequest):
-    """A training to start."""
-
-    name: str = Field(max_length=NAME, description="Of the new run.", examples=["my-run"])
-    watch: str = Field(
-        "", max_length=LINE, description="A sentence to watch.", examples=["the black cat ate the mouse"]
-    )
-
-
-class StopRequest(Body):
-    """How to stop."""
-
-    now: bool = Field(default=False, description="Do not wait for the checkpoint that was asked for before.")
+from regard.serve.limits import WORD, Body
+from regard.serve.routes.presets import TrainingRequest
+from regard.serve.trainings import Training, Trainings
 
 
 class ResumeRequest(Body):
@@ -70,21 +54,10 @@ def every_training(request: Request) -> TrainingsAnswer:
 
 
 @router.post("", status_code=201, responses=PROBLEMS)
-def start(request: Request, wish: TrainingRequest) -> RunName:
+def start(request: Request, wish: TrainingRequest) -> dict[Literal["run"], str]:
     """Train a new run. It goes on when the page is closed, and when the server ends."""
-    corpora, jobs = request.app.state.corpora, _trainings(request).jobs
-    asked = asked_for(
-        corpora,
-        wish.preset,
-        wish.corpus,
-        wish.overrides,
-        base=jobs.library.path(wish.base) if wish.base else None,
-        general=wish.keep_watching,
-        time=wish.time,
-        watch=wish.watch,
-        languages=wish.languages,
-    )
-    return RunName(run=jobs.train(wish.name, asked, wish.model_dump()).run)
+    state = request.app.state
+    return {"run": state.jobs.train(wish.name, wish.arguments(state.corpora, state.library), wish.model_dump()).run}
 
 
 @router.get("/{run}", responses=PROBLEMS)
@@ -100,11 +73,12 @@ def forget(request: Request, run: str) -> None:
 
 
 @router.post("/{run}/stop", status_code=202, responses=PROBLEMS)
-def stop(request: Request, run: str, wish: StopRequest | None = None) -> Training:
-    """Write a checkpoint and end. What was learned is kept, and the training can be resumed."""
+def stop(request: Request, run: str, wish: dict[Literal["now"], bool] | None = None) -> Training:
+    """Write a checkpoint and end. What was learned is kept, and the training can be resumed. With `now` it does not
+    wait for the checkpoint that was asked for before."""
     trainings = _trainings(request)
     trainings.one(run)  # complains of a name that is not known
-    trainings.jobs.stop(run, now=wish is not None and wish.now)
+    trainings.jobs.stop(run, now=(wish or {}).get("now", False))
     return trainings.one(run)
 
 

@@ -10,7 +10,8 @@ from pydantic import BaseModel, Field
 
 from regard.decode.options import Options
 from regard.explain.answer import Sentence
-from regard.explain.looked import WordLink
+from regard.explain.doubt import Doubt
+from regard.explain.look import WordLink
 from regard.serve.library import Library
 from regard.serve.limits import BEAM, LINE, NAME, Body
 from regard.serve.worker import Translated
@@ -33,6 +34,7 @@ class TranslateBody(Body):
     beam: Annotated[int, Field(ge=1, le=BEAM, description="Hypotheses kept at each step; 1 is greedy.")] = 5
     best: Annotated[int, Field(ge=1, le=BEAM, description="Translations of each text, best first.")] = 1
     alignment: Annotated[bool, Field(description="Whether to say which source word each word looked at.")] = True
+    doubt: Annotated[bool, Field(description="Whether to say how far to doubt each translation, and why.")] = False
     prefix: Annotated[str, Field(max_length=LINE, description="What each translation begins with.")] = ""
     decode: Decode = None
 
@@ -45,6 +47,7 @@ class OutputAnswer(BaseModel):
     log_probability: Annotated[float, Field(description="Natural logarithm, end included.", examples=[-0.41])]
     score: Annotated[float, Field(description="What outputs are compared by.", examples=[-0.05])]
     links: list[WordLink]
+    doubt: Annotated[Doubt | None, Field(description="Null where it was not asked for.")] = None
 
 
 class TranslationAnswer(BaseModel):
@@ -75,12 +78,12 @@ router = APIRouter(prefix="/api/v1/translate", tags=["translate"])
 async def translate(request: Request, body: TranslateBody) -> TranslateAnswer:
     """Translate texts with one run. Texts of all clients that wait at the same time share batches."""
     started = time.perf_counter()
-    library: Library = request.app.state.service.library
+    library: Library = request.app.state.library
     library.limits.check(body.texts)
     fields = body.model_dump(include={"beam", "best", "prefix"}, exclude_unset=True)
     options = Options.of(library.limits.decode(library.decode, fields, body.decode))
     worker = await library.worker(body.run)
-    found = await worker.translate(body.texts, options, links=body.alignment)
+    found = await worker.translate(body.texts, options, links=body.alignment, doubt=body.doubt)
     return TranslateAnswer(
         run=body.run,
         translations=[_translation(each) for each in found],
@@ -89,8 +92,9 @@ async def translate(request: Request, body: TranslateBody) -> TranslateAnswer:
 
 
 def _translation(found: Translated) -> TranslationAnswer:
-    translation = found.translation
-    ranked = found.links or ([],) * len(translation.outputs)
+    translation, links_of, aligner, doubted = found
+    ranked = links_of or ([],) * len(translation.outputs)
+    doubts = doubted or (None,) * len(translation.outputs)
     outputs = [
         OutputAnswer(
             text=output.text,
@@ -98,14 +102,15 @@ def _translation(found: Translated) -> TranslationAnswer:
             log_probability=output.log_probability,
             score=output.score,
             links=[WordLink(link.target_place, link.source_place, link.weight) for link in links],
+            doubt=doubt,
         )
-        for output, links in zip(translation.outputs, ranked, strict=True)
+        for output, links, doubt in zip(translation.outputs, ranked, doubts, strict=True)
     ]
     return TranslationAnswer(
         source=translation.source,
         source_words=space_words(translation.source),
         outputs=outputs,
-        aligner=found.aligner,
+        aligner=aligner,
         warning=translation.warning,
         unknown=translation.unknown,
         read_as=translation.read_as,

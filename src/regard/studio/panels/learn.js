@@ -5,13 +5,16 @@ import {get, latest, post} from "../api.js";
 import {element, sheet} from "../element.js";
 import {shortcut} from "../keys.js";
 import {announce} from "../pieces/announce.js";
-import {pageHead} from "../pieces/forms.js";
+import {pageHead, segmented} from "../pieces/forms.js";
 import {explained, legible} from "../pieces/letters.js";
 import {chosenSentence, markUnknown, placeOf, remarks, sentenceChoice, sentenceOf} from "../pieces/question.js";
 import {chosen, usable} from "../pieces/runs.js";
 import {skeleton} from "../pieces/skeleton.js";
 import {trouble} from "../pieces/trouble.js";
-import {chapters} from "./learn/chapters.js";
+import {chapters, shortWay} from "./learn/chapters.js";
+import {question as questionCard} from "./learn/questions.js";
+import {whyAttention} from "./learn/why.js";
+import {whereWeAre} from "./learn/where.js";
 import {controls, words} from "./learn/controls.js";
 import {guide} from "./learn/guide.js";
 import {card, setup} from "./learn/step.js";
@@ -28,7 +31,7 @@ export const tasks = ["translate", "tag", "classify", "language"];
 export const nothing = "The numbers of this page are those of a model that has learned.";
 
 export async function mount(root, {values, runs}) {
-  await sheet("panels/learn.css");
+  await Promise.all([sheet("panels/learn.css"), sheet("panels/map.css")]);
   const frame = root.appendChild(element("div", {class: "learn"}));
   frame.append(pageHead("Learn", lead("")));
   const page = new Page(frame, usable(runs, ...tasks));
@@ -42,6 +45,8 @@ class Page {
   /** @type {any} the walkthrough, if there is one: import("./learn/step.js").Walk */ walk;
   /** @type {Map<string, import("./learn/step.js").Step>} */ byName;
   /** @type {number} of the step that is shown */ number;
+  /** @type {import("./learn/step.js").Step[]} the steps of the way that is gone */ path;
+  /** @type {string} "short", or the full one */ way;
   /** @type {import("./learn/chapters.js").Chapter[]} */ story;
   /** @type {Map<string, number>} the number of each step, by its name */ places;
   /** @type {ReturnType<typeof guide>} */ guide;
@@ -55,6 +60,7 @@ class Page {
     this.body = element("div", {class: "walkthrough"});
     this.lead = root.querySelector(".lead");
     this.choice = sentenceChoice((place) => this.change({sentence: place}));
+    this.where = whereWeAre((part) => this.toPart(part));
     root.append(this.controls, this.choice, this.body);
     this.keys = [
       shortcut("ArrowRight", "the next step", () => this.move(1)),
@@ -67,6 +73,15 @@ class Page {
   leave() {
     this.ask.stop();
     this.keys.forEach((forget) => forget());
+    this.where.leave();
+  }
+
+  /** The address of what a part of the model computes: its first step, in its own layer. */
+  toPart({name, steps}) {
+    const layer = /\.(\d+)(\.|$)/.exec(name)?.[1];
+    const shown = this.walk?.steps.find((step) => steps.some((start) => step.name.startsWith(start)));
+    const other = layer !== undefined && Number(layer) !== this.walk?.layer;
+    return this.go(other ? {layer: Number(layer), step: steps[0]} : {step: shown?.name ?? steps[0]});
   }
 
   /** The address says what to show. Where it says nothing of the place, the walk begins where there is much to see. */
@@ -86,11 +101,13 @@ class Page {
       ...places,
       side: values.side || "all",
       step: values.step ?? "",
+      way: values.way ?? (said ? "" : "short"),
     };
-    const {step, sentence, ...rest} = this.state;
+    const {step, sentence, way, ...rest} = this.state;
     const question = {...rest, ...chosenSentence(sentence)};
     if (JSON.stringify(question) === this.question) {
-      this.show();
+      if (this.way !== way) this.begin(this.walk);
+      else this.show();
       return this.reveal();
     }
     return this.load(question, !said);
@@ -109,8 +126,10 @@ class Page {
     return this.update(next.side === "all" ? {...next, side: ""} : next);
   }
 
+  /** The address of another step; one that is not on the short way is on the full one. */
   go(changes) {
-    return link("learn", addressOf({...this.state, ...changes}));
+    const off = changes.step && this.places && !this.places.has(changes.step);
+    return link("learn", addressOf({...this.state, ...changes, ...(off ? {way: ""} : {})}));
   }
 
   async load(question, free) {
@@ -138,6 +157,7 @@ class Page {
         write("learn", addressOf(this.state), {replace: true});
       }
       this.begin(walk);
+      this.where.draw({run: asked.run, text: asked.text, ...chosenSentence(this.state.sentence)});
     } catch (problem) {
       this.question = "";
       this.walk = null;
@@ -169,21 +189,24 @@ class Page {
   /** A walkthrough has come: lay out the page around its steps. */
   begin(walk) {
     const {side} = this.state;
-    this.walk = readable(walk);
-    this.story = chapters(this.walk.steps, this.task);
+    this.walk = walk === this.walk ? walk : readable(walk);
+    this.way = this.state.way;
+    this.path = this.way === "short" ? shortWay(this.walk.steps) : this.walk.steps;
+    this.story = chapters(this.path, this.task);
     this.choice.show(walk.sentences, this.state.sentence);
     this.byName = new Map(this.walk.steps.map((step) => [step.name, step]));
-    this.places = new Map(walk.steps.map((step, number) => [step.name, number]));
+    this.places = new Map(this.path.map((step, number) => [step.name, number]));
     this.controls.show(this.state, this.models.get(this.state.run));
     this.guide = guide(this.story, (step) => this.go({step}));
     this.stage = element("div", {class: "stage"});
     this.before = element("button", {type: "button", class: "turn", onclick: () => this.move(-1)});
     this.after = element("button", {type: "button", class: "turn primary", onclick: () => this.move(1)});
-    this.progress = element("progress", {max: walk.steps.length, "aria-label": "Steps done"});
+    this.progress = element("progress", {max: this.path.length, "aria-label": "Steps done"});
     const turning = element("div", {class: "turning"}, this.before, this.after);
     const lines = words({walk, side, choose: (place) => this.change({word: place})});
     markUnknown(lines, walk.unknown);
     this.end = element("div", {});
+    this.asked = element("div", {});
     this.body.replaceChildren(
       ...remarks(walk),
       lines,
@@ -191,8 +214,8 @@ class Page {
       element(
         "div",
         {class: "desk"},
-        this.guide,
-        element("div", {class: "sheet"}, this.progress, this.stage, turning, this.end),
+        element("div", {class: "side-of-desk"}, this.where.node, this.ways(), this.guide),
+        element("div", {class: "sheet"}, this.progress, this.stage, this.asked, turning, this.end),
       ),
     );
     this.show();
@@ -200,8 +223,8 @@ class Page {
 
   show() {
     if (!this.walk) return;
-    const number = this.places.get(this.state.step) ?? 0;
-    const step = this.walk.steps[number];
+    const number = this.numberOf(this.state.step);
+    const step = this.path[number];
     const chapter = this.story.find(({steps}) => steps.some((one) => one.number === number)) ?? this.story[0];
     const {run, text, sentence} = this.state;
     const top = this.models.get(run)?.encoder_layers === this.walk.layer + 1;
@@ -212,6 +235,7 @@ class Page {
       walk: this.walk,
       byName: this.byName,
       places: this.places,
+      count: this.path.length,
       top,
       go: (changes) => this.go(changes),
       setup: setup({
@@ -223,37 +247,71 @@ class Page {
     };
     this.stage.replaceChildren(card({step, number, chapter}, world));
     this.guide.mark(step.name);
+    this.where.light(step.name);
     this.progress.value = number + 1;
-    turn(this.before, this.walk.steps[number - 1], "← ");
-    turn(this.after, this.walk.steps[number + 1], "", " →");
-    const over = number + 1 === this.walk.steps.length;
+    turn(this.before, this.path[number - 1], "← ");
+    turn(this.after, this.path[number + 1], "", " →");
+    const over = number + 1 === this.path.length;
+    const closes = chapter.steps.at(-1)?.number === number;
+    this.asked.replaceChildren(...(closes ? [questionCard(chapter, this.walk)].filter(Boolean) : []));
     const model = this.models.get(run);
     this.end.replaceChildren(
       ...(over
         ? [
-            ending({walk: this.walk, story: this.story, state: this.state, model, task: this.task}, (changes) =>
-              this.again(changes),
+            ending(
+              {walk: this.walk, path: this.path, story: this.story, state: this.state, model, task: this.task},
+              (changes) => this.again(changes),
             ),
+            ...(this.task === "translate"
+              ? [whyAttention(this.runs, {run, text: sentenceOf(this.walk, text, sentence)})]
+              : []),
           ]
         : []),
     );
     this.number = number;
   }
 
+  /** A step by its name, or the first whose name begins so: a part of the model may be named instead. */
+  numberOf(name) {
+    const exact = this.places.get(name);
+    if (exact !== undefined || !name) return exact ?? 0;
+    return Math.max(
+      0,
+      this.path.findIndex((step) => step.name.startsWith(name)),
+    );
+  }
+
+  /** The short way or the full one. */
+  ways() {
+    const all = this.walk.steps.length;
+    const short = shortWay(this.walk.steps).length;
+    if (short === all) return element("span", {});
+    return segmented({
+      label: "Way",
+      hideLabel: true,
+      options: [
+        {value: "short", text: `Short, ${short} steps`},
+        {value: "", text: `All ${all}`},
+      ],
+      value: this.way,
+      onchange: (way) => this.change({way}),
+    });
+  }
+
   /** The same from its first step, with another word or in another layer. */
   async again(changes) {
-    await this.change({...changes, step: this.walk.steps[0].name});
+    await this.change({...changes, step: this.walk.steps[0].name, way: changes.way ?? this.way});
     this.body.querySelector("#step-title")?.focus({preventScroll: true});
     this.reveal();
   }
 
   move(by) {
-    const step = this.walk?.steps[(this.number ?? 0) + by];
+    const step = this.walk && this.path[(this.number ?? 0) + by];
     if (!step) return;
     this.state = {...this.state, step: step.name};
     write("learn", addressOf(this.state));
     this.show();
-    announce(`Step ${this.number + 1} of ${this.walk.steps.length}: ${step.title}`);
+    announce(`Step ${this.number + 1} of ${this.path.length}: ${step.title}`);
     this.reveal();
   }
 
@@ -279,8 +337,8 @@ export function contentWord(list) {
 }
 
 /** What goes into the address. The place always does, once it is known: an address without it begins elsewhere. */
-function addressOf({run, text, sentence, layer, head, word, side, step}) {
-  return {run, text, sentence: sentence || "", layer, head, word, side: side === "all" ? "" : side, step};
+function addressOf({run, text, sentence, layer, head, word, side, step, way}) {
+  return {run, text, sentence: sentence || "", layer, head, word, side: side === "all" ? "" : side, step, way};
 }
 
 /** The walk with its rows and columns named in signs that fonts have. */

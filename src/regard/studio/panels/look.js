@@ -23,6 +23,7 @@ import {meddleCard} from "./look/meddle.js";
 import {pictureCard} from "./look/picture.js";
 import {rowEditor} from "./look/row.js";
 import {sentenceCard} from "./look/sentence.js";
+import {headStrip, strandsOf} from "./look/strip.js";
 import {beginning} from "./runs/attempt.js";
 import {hasAttention, opened, readsText, viewOf} from "./look/view.js";
 
@@ -46,6 +47,7 @@ export async function mount(root, {values, runs}) {
 
 class Look {
   /** @type {object[]} */ edits;
+  /** @type {any} import("./look/view.js").View, where there is attention */ view;
 
   constructor(root, runs) {
     this.runs = runs;
@@ -62,6 +64,11 @@ class Look {
       onview,
       onpoint: (place) => this.sentence.point(place),
       onrow: (row) => this.row.open(this.trace, this.view, row),
+      onwhy: (against) => this.beside.why(against),
+    });
+    this.strip = headStrip({
+      onpick: (layer, head) => this.change({layer, head}),
+      onpreview: (strand) => this.sentence.look(strand),
     });
     this.row = rowEditor({onedit});
     this.heads = headsCard({onpick: (layer, head) => this.change({layer, head})});
@@ -183,7 +190,7 @@ class Look {
     this.beside.node.hidden = !asked;
     this.cells.saliency.hidden = true;
     this.cells.node.hidden = !asked || this.trace.attentions.some(({name}) => name.endsWith("self"));
-    if (asked) this.beside.load(asked);
+    if (asked) this.beside.load(asked, this.trace);
     if (!this.cells.node.hidden) this.cells.load(asked);
   }
 
@@ -208,7 +215,7 @@ class Look {
         !attends;
     if (attends) {
       this.view = viewOf(values, trace);
-      const edited = editedWords(this.text, this.edits);
+      const edited = editedWords(this.text, this.edits, trace);
       const editable = readsText(trace, this.view.side);
       this.pictures.classList.toggle(
         "wide",
@@ -216,17 +223,19 @@ class Look {
       );
       const picture = this.picture.show(trace, this.view, ({word}) => editable && edited.has(word));
       this.heads.show(trace, this.view);
+      this.strip.show(trace, this.view);
       this.open(picture, this.view.side);
     } else this.open(null);
     this.bar.show(trace, {text: this.text, edits: this.edits});
-    this.beside.view(values.beside ?? "masking");
+    this.beside.view(values.beside ?? "", trace);
     this.cells.view(trace, values);
-    this.meddle.show(trace, wordsAfter(this.text, this.edits));
+    this.meddle.show(trace, wordsAfter(this.text, this.edits, trace));
   }
 
   /** The picture that the page opens with: lines between the words. Without attention it follows the gradient. */
   open(picture, side = "") {
-    this.sentence.show(this.trace, picture, {text: this.text, edits: this.edits, side});
+    const heads = side ? {strands: strandsOf(this.trace, this.view), strip: this.strip.node} : {};
+    this.sentence.show(this.trace, picture, {text: this.text, edits: this.edits, side, ...heads});
   }
 
   fail(problem, {edits}) {

@@ -10,7 +10,7 @@ import {folding, remarks, saidRun} from "../pieces/question.js";
 import {chosen, runPicker, usable} from "../pieces/runs.js";
 import {skeleton} from "../pieces/skeleton.js";
 import {trouble} from "../pieces/trouble.js";
-import {CONTROL, EXAMPLES} from "./meaning/examples.js";
+import {examplesFor} from "./meaning/examples.js";
 import {results} from "./meaning/results.js";
 import {has, sentenceList} from "./meaning/sentences.js";
 
@@ -52,13 +52,7 @@ class Page {
     this.word = this.written("word");
     this.control = this.written("control");
     this.list = sentenceList((sentences) => this.change({sentences}));
-    const ready = EXAMPLES.map(({word, about, sentences}) => {
-      const take = () => {
-        this.change({word, control: CONTROL, sentences, from: 0});
-        this.tell();
-      };
-      return element("button", {type: "button", class: "small", onclick: take}, element("b", {}, word), ` ${about}`);
-    });
+    this.ready = element("div", {class: "row ready", role: "group", "aria-label": "Examples"});
     return element(
       "div",
       {class: "question"},
@@ -69,12 +63,7 @@ class Page {
         field("Control word", this.control, "One that should stay the same, to compare with. It may be left out."),
         this.picker,
       ),
-      element(
-        "div",
-        {class: "row ready", role: "group", "aria-label": "Examples"},
-        element("span", {class: "note"}, "Try"),
-        ready,
-      ),
+      this.ready,
       element("div", {role: "group", "aria-label": "Sentences"}, this.list),
       element(
         "div",
@@ -83,6 +72,19 @@ class Page {
         element("span", {class: "note"}, "or press Enter in a field"),
       ),
     );
+  }
+
+  /** Examples that the run can read. */
+  offer(examples) {
+    const button = ({word, about, control, sentences}) => {
+      const take = () => {
+        this.change({word, control, sentences, from: 0});
+        this.tell();
+      };
+      return element("button", {type: "button", class: "small", onclick: take}, element("b", {}, word), ` ${about}`);
+    };
+    this.ready.hidden = !examples.length;
+    this.ready.replaceChildren(element("span", {class: "note"}, "Try"), ...examples.map(button));
   }
 
   /** What is written is not what is shown: until it is asked for, the result below is an old one. */
@@ -117,12 +119,15 @@ class Page {
 
   /** The address says what to show. */
   async update(values) {
-    const [first] = EXAMPLES;
+    const run = chosen(this.runs, values.run);
+    const examples = examplesFor(run);
+    const first = examples[0] ?? {word: "", control: "", sentences: []};
+    this.offer(examples);
     const named = values.word !== undefined;
     this.state = {
-      run: chosen(this.runs, values.run)?.name,
+      run: run?.name,
       word: values.word?.trim() || first.word,
-      control: named || values.control !== undefined ? (values.control ?? "") : CONTROL,
+      control: named || values.control !== undefined ? (values.control ?? "") : first.control,
       sentences:
         values.sentences
           ?.split("\n")
@@ -133,11 +138,11 @@ class Page {
       text: values.text ?? "", // not used here, but the other pages want it back
     };
     this.fill();
-    const {run, word, control, sentences} = this.state;
+    const {word, control, sentences} = this.state;
     // those that can be asked about
     const rows = sentences.map((_, row) => row).filter((row) => has(sentences[row], word));
     const question = {
-      run,
+      run: run?.name,
       word,
       sentences: rows.map((row) => sentences[row]),
       control: control || null,
@@ -242,7 +247,13 @@ class Page {
     this.form.unfold();
     this.forget();
     this.body.replaceChildren(
-      element("p", {class: "note"}, `Write two sentences or more with the word ${word}, or take one of the examples.`),
+      element(
+        "p",
+        {class: "note"},
+        word
+          ? `Write two sentences or more with the word ${word}.`
+          : "Write a word that has two meanings, in the language that the run reads, and two sentences or more with it.",
+      ),
     );
   }
 

@@ -6,6 +6,7 @@ import {element, sheet} from "../element.js";
 import {announce, offerUndo, toast} from "../pieces/announce.js";
 import {pageHead} from "../pieces/forms.js";
 import {noRun, renamed} from "../pieces/runs.js";
+import {curvesOf} from "./runs/curves.js";
 import {runMore} from "./runs/more.js";
 import {byQuality, runRow} from "./runs/row.js";
 
@@ -67,6 +68,7 @@ class RunsPage {
           "A page begins with the run you chose last, else with the best for its task. ",
           element("a", {href: "#train"}, "Train your own"),
         ),
+        curvesOf(byQuality(this.runs)),
       ].filter(Boolean),
     );
   }

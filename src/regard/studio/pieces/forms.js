@@ -2,6 +2,7 @@
 
 import {element} from "../element.js";
 import {toast} from "./announce.js";
+import {named} from "./glossary.js";
 
 let count = 0;
 
@@ -10,7 +11,7 @@ export function field(label, control, note = "") {
   control.id ||= `field-${++count}`;
   const about = note ? element("span", {class: "note", id: `${control.id}-note`}, note) : null;
   if (about) control.setAttribute("aria-describedby", about.id);
-  return element("div", {class: "field"}, element("label", {for: control.id}, label), control, about);
+  return element("div", {class: "field"}, element("label", {for: control.id}, named(label)), control, about);
 }
 
 /**
@@ -31,7 +32,7 @@ export function segmented({label, options, value, onchange, hideLabel = false}) 
   const node = element(
     "fieldset",
     {class: "field"},
-    element("legend", {class: hideLabel ? "visually-hidden" : "label"}, label),
+    element("legend", {class: hideLabel ? "visually-hidden" : "label"}, named(label)),
     element("div", {class: "segmented"}, labels),
   );
   return Object.defineProperty(node, "value", {get: () => inputs.find((input) => input.checked)?.value, set: show});

@@ -13,10 +13,12 @@ import {tokenLine} from "./tokens.js";
 
 const LEAST = 0.02; // weight from which a line can be seen
 const THICK = 7; // pixels of a weight of 1
+const ASIDE = 3.5; // pixels between the lines of two heads
 const MANY = 24; // words: more of them scroll sideways, one below the other they would fill pages
 
 /**
  * @typedef {{row?: number | null, column?: number | null}} Place
+ * @typedef {{values: ArrayLike<number>, hue: string}} Strand  `hue`: a class of style.css
  * @param {{onpick?: (column: number) => void, onpoint?: (place: Place | null) => void}} actions
  */
 export function lines(actions = {}) {
@@ -29,6 +31,8 @@ class Lines {
   /** @type {ReturnType<typeof tokenLine>} */ below;
   /** @type {{row: number, column: number, weight: number}[]} */ links;
   /** @type {SVGElement[]} */ paths;
+  /** @type {{row: number, column: number, weight: number, hue: string, aside: number}[]} */ drawn = [];
+  /** @type {Strand | null} */ preview = null;
 
   constructor(actions) {
     this.actions = actions;
@@ -40,7 +44,8 @@ class Lines {
 
   /**
    * @param {{rows: string[], columns: string[], values: ArrayLike<number>, names: [string, string],
-   *   marks?: Map<number, string>, pickable?: boolean}} picture  `marks`: columns that were edited, and how
+   *   marks?: Map<number, string>, pickable?: boolean, strands?: Strand[]}} picture  `marks`: columns that were edited,
+   *   and how; `strands`: what the values are the mean of, each with lines of its own colour
    */
   show(picture) {
     this.picture = picture;
@@ -65,11 +70,38 @@ class Lines {
     this.links = rows
       .flatMap((_, row) => columns.map((_each, column) => ({row, column, weight: weight(row, column)})))
       .filter((link) => link.weight >= LEAST);
+    this.preview = null;
+    this.weave();
     this.paths = []; // drawn once it is known where the words stand
     this.node.shown = {rows, columns, links: this.links};
     const side = (name, line) => element("div", {class: "side"}, element("h2", {class: "label"}, name), line.node);
     this.node.replaceChildren(side(names[0], this.above), this.drawing, side(names[1], this.below));
     this.arrange();
+  }
+
+  /** The lines that are drawn: those of the values, of their strands, or of one strand that is looked at for a moment. */
+  weave() {
+    const strands = this.preview ? [this.preview] : (this.picture.strands ?? []);
+    const wide = this.picture.columns.length;
+    this.drawn = !strands.length
+      ? this.links.map((link) => ({...link, hue: "", aside: 0}))
+      : strands.flatMap(({values, hue}, strand) =>
+          Array.from(values, (weight, place) => ({
+            row: Math.floor(place / wide),
+            column: place % wide,
+            weight,
+            hue,
+            aside: (strand - (strands.length - 1) / 2) * ASIDE,
+          })).filter(({weight}) => weight >= LEAST),
+        );
+  }
+
+  /** Draw other lines for a moment. @param {Strand | null} strand */
+  look(strand) {
+    if (!this.picture) return;
+    this.preview = strand;
+    this.weave();
+    if (this.wide) this.draw();
   }
 
   mark(place, kind) {
@@ -100,16 +132,17 @@ class Lines {
       });
     const [from, to] = [places(this.above), places(this.below)];
     const [width, height] = [box.width, box.height];
-    const path = ({row, column}) => {
-      const [a, b] = [from[column], to[row]];
+    const path = ({row, column, aside}) => {
+      const [a, b] = [from[column] + aside, to[row] + aside];
       return down
         ? `M0 ${a}C${width / 2} ${a} ${width / 2} ${b} ${width} ${b}`
         : `M${a} 0C${a} ${height / 2} ${b} ${height / 2} ${b} ${height}`;
     };
     this.drawing.setAttribute("viewBox", `0 0 ${width} ${height}`);
-    this.paths = this.links.map((link) => {
-      const line = svg("path", {d: path(link)});
-      line.style.strokeWidth = `${Math.max(0.75, THICK * Math.min(1, link.weight)).toFixed(2)}px`;
+    const thick = this.drawn.some(({aside}) => aside) ? ASIDE : THICK;
+    this.paths = this.drawn.map((link) => {
+      const line = svg("path", {d: path(link), class: link.hue || null});
+      line.style.strokeWidth = `${Math.max(0.75, thick * Math.min(1, link.weight)).toFixed(2)}px`;
       line.style.opacity = (0.18 + 0.72 * Math.min(1, link.weight)).toFixed(2);
       return line;
     });
@@ -144,9 +177,9 @@ class Lines {
     const own = (link) => (row === undefined || link.row === row) && (column === undefined || link.column === column);
     this.drawing.classList.toggle("dim", place !== null);
     const [above, below] = [new Map(), new Map()];
-    this.links.forEach((link, each) => {
+    this.drawn.forEach((link, each) => this.paths[each]?.classList.toggle("on", place !== null && own(link)));
+    this.links.forEach((link) => {
       const lit = place !== null && own(link);
-      this.paths[each]?.classList.toggle("on", lit);
       if (lit && column === undefined) above.set(link.column, link.weight);
       if (lit && row === undefined) below.set(link.row, link.weight);
     });

@@ -149,3 +149,40 @@ export const PARTS = {
   cross: "Attention to the source",
   output: "Output",
 };
+
+/** The way in about twelve steps: of the whole walk the first of each kind that the idea needs, in the model's order. */
+const SHORT = [
+  /\.pieces$/,
+  /\.embedded$/,
+  /\.placed$|\.rotated_queries$/,
+  /\.self\.products$/,
+  /\.self\.scores$/,
+  /\.self\.weights$/,
+  /\.self\.contexts$/,
+  /\.self\.heads$/,
+  /\.attended$/,
+  /\.feed\.hidden$/,
+  /\.cell\.(forward\.)?(forget|update)$/,
+  /\.cell\.(forward\.)?candidate$/,
+  /\.cell\.(forward\.)?(cell|hidden)$/,
+  /\.cell\.(forward\.)?every$/,
+  /\.final\.hidden$|\.mean$/,
+  /\.first\.hidden$/,
+  /\bcross\.weights$/,
+  /^decoder\.cross\.contexts$/,
+  /^decoder\.features$/,
+  /^pool\.(mean|max|weights)$/,
+  /^probabilities$/,
+  /^probability$/,
+];
+
+/** @param {Step[]} steps  @returns {Step[]} all of them where there are hardly more */
+export function shortWay(steps) {
+  const attends = steps.some(({name}) => name.endsWith(".self.products"));
+  const kept = new Set(
+    SHORT.map((pattern) => steps.find(({name}) => pattern.test(name))).filter(
+      (step) => step && !(attends && step.name === "decoder.features"),
+    ),
+  );
+  return kept.size >= 5 && kept.size < steps.length ? steps.filter((step) => kept.has(step)) : steps;
+}

@@ -5,11 +5,11 @@ import {legible} from "../../pieces/letters.js";
 import {percent} from "../../pieces/scales.js";
 
 /**
- * @param {{walk: import("./step.js").Walk, story: import("./chapters.js").Chapter[], state: Record<string, any>,
+ * @param {{walk: import("./step.js").Walk, path: import("./step.js").Step[], story: import("./chapters.js").Chapter[], state: Record<string, any>,
  *   model: Record<string, any> | null, task: string}} about
  * @param {(changes: object) => void} go
  */
-export function ending({walk, story, state, model, task}, go) {
+export function ending({walk, path, story, state, model, task}, go) {
   const onSource = walk.task === "label" || state.side === "encoder";
   const side = onSource ? walk.source : walk.target;
   const here = side.word_of[walk.position] ?? state.word;
@@ -27,7 +27,12 @@ export function ending({walk, story, state, model, task}, go) {
     "section",
     {class: "ending card", "aria-labelledby": "ending-title"},
     element("h2", {id: "ending-title"}, "That was all of it"),
-    element("p", {}, ...outcome(walk, task), ` It took ${walk.steps.length} steps in ${story.length} chapters:`),
+    element(
+      "p",
+      {},
+      ...outcome(walk, task),
+      `${path.length < walk.steps.length ? ` These were ${path.length} of its ${walk.steps.length} steps` : ` It took ${walk.steps.length} steps`} in ${story.length} chapters:`,
+    ),
     element(
       "ol",
       {},
@@ -48,6 +53,7 @@ export function ending({walk, story, state, model, task}, go) {
       next === undefined && here > 0 && task !== "classify"
         ? button(["From the first word: ", bdi(side.words[0])], "primary", {word: 0})
         : null,
+      path.length < walk.steps.length ? button([`All ${walk.steps.length} steps of this word`], "", {way: ""}) : null,
       higher ? button([`The same in layer ${walk.layer + 2}`], "", {layer: walk.layer + 1}) : null,
     ),
   );

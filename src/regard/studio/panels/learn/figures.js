@@ -16,7 +16,7 @@ export function figure(value, decimals = 4) {
 export function short(value, decimals) {
   if (value === null) return "−∞";
   if (value === 0) return "0";
-  if (Math.abs(value) >= 10_000) return signed(value.toExponential(1));
+  if (decimals && Math.abs(value) >= 10_000) return signed(value.toExponential(1)); // whole numbers are ids
   return signed(value.toFixed(decimals));
 }
 

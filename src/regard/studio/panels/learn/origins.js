@@ -16,8 +16,9 @@ export function origin(from, world) {
 }
 
 function made(step, index, {places, go}, also = "") {
+  const number = places.get(step.name); // none where the short way passes it by
   return [
-    element("a", {href: go({step: step.name})}, `${places.get(step.name) + 1}. ${step.title}`),
+    element("a", {href: go({step: step.name})}, number === undefined ? step.title : `${number + 1}. ${step.title}`),
     also || rowOf(step, index),
   ];
 }

@@ -80,19 +80,30 @@ function gate(squash) {
   };
 }
 
+/** A sinusoid: sines and cosines in turn, or all sines first; the last wave is 10000 times the first, or the next. */
+function waved(halves, last) {
+  return ({step}, [row, column]) => {
+    const width = step.shape[1];
+    const waves = Math.ceil(width / 2);
+    const pair = halves ? column % waves : Math.floor(column / 2);
+    const wave = (halves ? column >= waves : column % 2) ? "cos" : "sin";
+    const longest = last ? Math.max(2 * (waves - 1), 1) : width;
+    const place = row + Number(/arange\((\d+), \d/.exec(String(step.snippet))?.[1] ?? 0); // where it begins to count
+    return say(
+      `${wave}(${place} / 10000^(${2 * pair}/${longest})): place ${place}, wave ${pair + 1} of ${waves}`,
+      Math[wave](place / 10000 ** ((2 * pair) / longest)),
+    );
+  };
+}
+
 const REASONS = {
   pieces: ({step}, [row]) => say(`${label(step, 0, row)} is number ${step.shown[row]} of the vocabulary`),
   embedding: fromTable,
   one_hot: fromTable,
-  sinusoidal({step}, [row, column]) {
-    const width = step.shape[1];
-    const pair = Math.floor(column / 2);
-    const wave = column % 2 ? "cos" : "sin";
-    return say(
-      `${wave}(${row} / 10000^(${2 * pair}/${width})): place ${row}, wave ${pair + 1} of ${Math.ceil(width / 2)}`,
-      Math[wave](row / 10000 ** ((2 * pair) / width)),
-    );
-  },
+  sinusoidal: waved(false, false),
+  sinusoidal_last: waved(false, true),
+  halves: waved(true, false),
+  halves_last: waved(true, true),
   learned: (_, [row, column]) => say(`the learned table of places: row ${row}, feature ${column}`),
   placed: (inputs, place) => added(inputs, place, ["x", "embedding"], ["position", "position"]),
   sum: (inputs, place) => added(inputs, place, ["x", "what was there"], ["found", "what was found"]),

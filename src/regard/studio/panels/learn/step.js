@@ -11,14 +11,14 @@ import {formula} from "./tex.js";
 
 /**
  * @typedef {{name: string, kind: string, part: string, title: string, idea: string, formula: string, tex: string,
- *   snippet: string, recorded: string, shape: number[], shown: any,
+ *   snippet: string, recorded: string, shape: number[], shown: any, row: number | null,
  *   axes: {name: string, labels: string[], shown: number[]}[],
  *   inputs: Record<string, {from: string, shape: number[]}>}} Step
  * @typedef {{task: string, layer: number, head: number, position: number, source_position: number, steps: Step[],
  *   source: {words: string[], word_of: number[]}, target: {words: string[], word_of: number[]}}} Walk  as
  *   /api/v1/walkthrough has it
  * @typedef {{run: string, text: string, sentence: number, walk: Walk, byName: Map<string, Step>,
- *   places: Map<string, number>, setup: string[], top: boolean, go: (changes: object) => string}} World
+ *   places: Map<string, number>, count: number, setup: string[], top: boolean, go: (changes: object) => string}} World
  * @param {{step: Step, number: number, chapter: import("./chapters.js").Chapter}} shown  @param {World} world
  *   `go` is the address of another step; `top`: whether the layer is the encoder's last
  */
@@ -27,11 +27,7 @@ export function card({step, number, chapter}, world) {
   return element(
     "article",
     {class: "step", "data-step": step.name, "aria-labelledby": "step-title"},
-    element(
-      "p",
-      {class: "where"},
-      `Step ${number + 1} of ${world.walk.steps.length} · ${PARTS[step.part]} · ${chapter.title}`,
-    ),
+    element("p", {class: "where"}, `Step ${number + 1} of ${world.count} · ${PARTS[step.part]} · ${chapter.title}`),
     element("h2", {id: "step-title", tabindex: -1}, step.title),
     opens && chapter.about ? element("p", {class: "opening"}, chapter.about) : null,
     element("p", {class: "idea"}, step.idea),

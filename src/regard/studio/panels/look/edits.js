@@ -1,6 +1,7 @@
 // What if: edits as data. They live in the address as JSON, so that a link shares them and back undoes them.
 // All count from 0. Replacements come first, in order; the others count the words of the sentence that results.
 
+import {unspaced} from "../../pieces/script.js";
 import {attentionName, legible} from "./view.js";
 
 const OF_A_WORD = ["mask-word", "force-head"];
@@ -23,18 +24,34 @@ export const lasting = (edits) => edits.filter((edit) => OF_THE_MODEL.includes(e
 
 export const wordsOf = (text) => text.split(/\s+/).filter(Boolean);
 
-/** The words of the sentence after the replacements. */
-export function wordsAfter(text, edits) {
+/**
+ * The words of the sentence after the replacements; in a script without spaces they are the pieces of its trace.
+ * @param {string} text
+ * @param {any[]} edits
+ * @param {{source: {words: string[]}}} [trace]
+ */
+export function wordsAfter(text, edits, trace) {
   const words = wordsOf(text);
   for (const edit of edits) if (edit.kind === "replace-word") words.splice(edit.word, 1, ...wordsOf(edit.by ?? ""));
-  return words;
+  return apart(text, words, trace) ?? words;
 }
 
-/** Which words of that sentence were edited, and how: place → "masked" or "replaced". */
-export function editedWords(text, edits) {
-  const words = wordsOf(text).map(() => "");
+/** The pieces of a trace where no spaces set its words apart. */
+function apart(text, words, trace) {
+  return trace && unspaced(text) && trace.source.words.length > words.length ? trace.source.words : null;
+}
+
+/**
+ * Which words of that sentence were edited, and how: place → "masked" or "replaced".
+ * @param {string} text
+ * @param {any[]} edits
+ * @param {{source: {words: string[]}}} [trace]
+ */
+export function editedWords(text, edits, trace) {
+  let words = wordsOf(text).map(() => "");
   for (const edit of edits)
     if (edit.kind === "replace-word") words.splice(edit.word, 1, ...wordsOf(edit.by ?? "").map(() => "replaced"));
+  words = apart(text, words, trace)?.map(() => "") ?? words;
   for (const edit of edits) if (edit.kind === "mask-word" && edit.word in words) words[edit.word] = "masked";
   return new Map(words.map((kind, place) => [place, kind]).filter(([, kind]) => kind));
 }
@@ -97,13 +114,13 @@ export function grouped(edits) {
 /** A few words for one or several alike. `trace` is that of the sentence under the edits, where it is there. */
 export function describe(group, {text, edits, trace}) {
   const [edit] = group;
-  const words = wordsAfter(text, edits);
+  const words = wordsAfter(text, edits, trace);
   const word = `“${words[edit.word] ?? `word ${edit.word + 1}`}”`;
   const heads = group.length > 1 ? `${group.length} heads` : `head ${edit.head + 1}`;
   const where = edit.attention ? attentionName(String(edit.attention)) : "";
   switch (edit.kind) {
     case "replace-word": {
-      const before = wordsAfter(text, edits.slice(0, edits.indexOf(edit)))[edit.word];
+      const before = wordsAfter(text, edits.slice(0, edits.indexOf(edit)))[edit.word] ?? `word ${edit.word + 1}`;
       return edit.by ? `“${before}” → “${edit.by}”` : `without “${before}”`;
     }
     case "mask-word":

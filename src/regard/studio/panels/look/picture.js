@@ -13,10 +13,10 @@ const VISIBLE = 0.005; // what a sum of two decimals shows
 /**
  * The selectors are a row of their own: they choose for the lines between the words too.
  * @param {{onview: (values: object) => void, onpoint: (place: object | null) => void,
- *   onrow: (row: number) => void}} actions
+ *   onrow: (row: number) => void, onwhy: (against: {piece: string, step: number}) => void}} actions
  *   `onrow` gets the place of the row's first piece
  */
-export function pictureCard({onview, onpoint, onrow}) {
+export function pictureCard({onview, onpoint, onrow, onwhy}) {
   const selectors = element("div", {
     class: "row end selectors of-picture",
     role: "group",
@@ -26,7 +26,7 @@ export function pictureCard({onview, onpoint, onrow}) {
   const title = element("h2", {id: "picture-title"});
   const origin = element("figcaption", {class: "origin"});
   const checks = element("p", {class: "row checks"});
-  const step = stepPanel({onrow});
+  const step = stepPanel({onrow, onwhy});
   let structure = "";
   const map = heatmap({
     label: "Attention",

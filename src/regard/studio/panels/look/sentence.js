@@ -25,16 +25,19 @@ export function sentenceCard({onedit, onpoint}) {
     leave: () => drawing.leave(),
     /** Light a cell of the heat map in the lines too. */
     point: (place) => drawing.point(place),
+    /** One head's lines for a moment; null brings back those of the view. */
+    look: (strand) => drawing.look(strand),
     /**
      * @typedef {import("./view.js").Group} Group
      * @param {import("./view.js").Trace} trace
      * @param {{rows: Group[], columns: Group[], values: ArrayLike<number>} | null} picture  none while it is awaited
-     * @param {{text: string, edits: object[], side: string}} about
+     * @param {{text: string, edits: object[], side: string, strands?: any[], strip?: Node | null}} about  `strip`: all
+     *   heads, to stand below the lines
      */
-    show(trace, picture, {text, edits, side}) {
+    show(trace, picture, {text, edits, side, strands = [], strip = null}) {
       menu.replaceChildren();
-      words = wordsAfter(text, edits);
-      const edited = editedWords(text, edits);
+      words = wordsAfter(text, edits, trace);
+      const edited = editedWords(text, edits, trace);
       const editable = picture !== null && readsText(trace, side);
       const parts = editable ? [] : [plain(sourceName(trace.task), words, edited, pick)];
       if (picture) {
@@ -50,8 +53,10 @@ export function sentenceCard({onedit, onpoint}) {
           names: namesOf(trace, side),
           marks,
           pickable: editable,
+          strands,
         });
         parts.push(drawing.node);
+        if (strip) parts.push(strip);
       }
       const told = trace.task !== "language" && (!picture || side === "encoder" || !picture.rows.length);
       if (told)

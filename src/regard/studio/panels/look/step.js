@@ -5,15 +5,18 @@ import {meaningOf} from "../../pieces/letters.js";
 import {number, percent} from "../../pieces/scales.js";
 import {legible, pools} from "./view.js";
 
-/** @param {{onrow: (row: number) => void}} actions  gets the place of the row's first piece */
-export function stepPanel({onrow}) {
+/**
+ * @param {{onrow: (row: number) => void, onwhy: (against: {piece: string, step: number}) => void}} actions
+ *   `onrow` gets the place of the row's first piece; `onwhy` what might have been written there
+ */
+export function stepPanel({onrow, onwhy}) {
   const node = element("section", {class: "card step", "aria-label": "The step of a row"});
   /** @type {any[]} */
   let [trace, view, picture, shown] = [null, null, null, null];
   const point = (row) => {
     if (row === shown) return;
     shown = row;
-    node.replaceChildren(...content(trace, view, picture, row, onrow));
+    node.replaceChildren(...content(trace, view, picture, row, {onrow, onwhy}));
   };
   return {
     node,
@@ -34,7 +37,7 @@ export function stepPanel({onrow}) {
   };
 }
 
-function content(trace, view, picture, row, onrow) {
+function content(trace, view, picture, row, {onrow, onwhy}) {
   const {label, places} = picture.rows[row];
   const name = element("strong", {dir: "auto"}, label);
   const sum = element("span", {class: "note number"}, `Σ of the row as shown: ${number(picture.sums[row])}`);
@@ -61,12 +64,12 @@ function content(trace, view, picture, row, onrow) {
     element(
       "ol",
       {class: "candidates"},
-      trace.top[telling].map((one) => candidate(one, trace.target.pieces[telling])),
+      trace.top[telling].map((one) => candidate(one, trace.target.pieces[telling], telling, onwhy)),
     ),
   ];
 }
 
-function candidate({piece, probability}, taken) {
+function candidate({piece, probability}, taken, step, onwhy) {
   const bar = element("i", {"aria-hidden": "true"});
   bar.style.width = `${100 * probability}%`;
   return element(
@@ -75,5 +78,17 @@ function candidate({piece, probability}, taken) {
     element("bdi", {title: meaningOf(piece) || null}, legible(piece)),
     element("span", {class: "bar"}, bar),
     element("span", {class: "number"}, percent(probability)),
+    piece === taken
+      ? null
+      : element(
+          "button",
+          {
+            type: "button",
+            class: "small quiet",
+            title: `Why not ${legible(piece)}?`,
+            onclick: () => onwhy({piece, step}),
+          },
+          "Why not?",
+        ),
   );
 }

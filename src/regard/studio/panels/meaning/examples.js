@@ -1,6 +1,7 @@
-// Words with two meanings, in sentences as the built-in corpus has them: the company of the word settles which it is.
+// Words with two meanings: the company of the word settles which it is. English sentences are as the built-in corpus has
+// them; other languages are those of imported runs.
 
-export const EXAMPLES = [
+const ENGLISH = [
   {
     word: "bank",
     about: "money or river",
@@ -52,4 +53,74 @@ export const EXAMPLES = [
     ],
   },
 ];
-export const CONTROL = "the";
+const OTHERS = {
+  de: [
+    {
+      word: "Bank",
+      about: "Geld oder Sitz",
+      control: "Die",
+      sentences: [
+        "Die Bank hat ihm Geld geliehen.",
+        "Die Bank erhöht die Zinsen.",
+        "Die Bank im Park ist aus Holz.",
+        "Die Bank im Garten ist neu.",
+      ],
+    },
+  ],
+  es: [
+    {
+      word: "banco",
+      about: "dinero o asiento",
+      control: "El",
+      sentences: [
+        "El banco le prestó dinero.",
+        "El banco subió los intereses.",
+        "El banco del parque es de madera.",
+        "El banco del jardín es nuevo.",
+      ],
+    },
+  ],
+  fr: [
+    {
+      word: "avocat",
+      about: "métier ou fruit",
+      control: "Cet",
+      sentences: [
+        "Cet avocat défend bien son client.",
+        "Cet avocat a parlé au juge.",
+        "Cet avocat est mûr et bon à manger.",
+        "Cet avocat a un gros noyau.",
+      ],
+    },
+  ],
+  pt: [
+    {
+      word: "banco",
+      about: "dinheiro ou assento",
+      control: "O",
+      sentences: [
+        "O banco emprestou o dinheiro ao cliente.",
+        "O banco aumentou os juros do empréstimo.",
+        "O banco do parque é feito de madeira.",
+        "O banco da cozinha tem três pernas.",
+      ],
+    },
+  ],
+  zh: [
+    {
+      word: "苹果",
+      about: "水果 / 公司",
+      control: "",
+      sentences: ["苹果很甜，我每天吃一个。", "苹果和香蕉都很便宜。", "苹果发布了新手机。", "苹果的股票上涨了。"],
+    },
+  ],
+};
+
+const LONG = {eng: "en", deu: "de", spa: "es", fra: "fr", por: "pt", zho: "zh", cmn: "zh"}; // codes of three letters
+
+/** Examples that a run can read; none where its language is not among those here. */
+export function examplesFor(run) {
+  const first = run?.languages?.source?.split(/[-_]/)[0] ?? "en";
+  const code = LONG[first] ?? first;
+  return code === "en" ? ENGLISH.map((each) => ({control: "the", ...each})) : (OTHERS[code] ?? []);
+}

@@ -93,8 +93,8 @@ class Results {
         part("Each with each other", "The cosine of every pair, at this layer.", this.map.node),
         part(
           "Nearest words",
-          `The words with the nearest vectors at this layer, among ${found.searched ?? "some"} sentences: yours, ` +
-            "and those that the run was validated on.",
+          `The words with the nearest vectors at this layer, among ${found.searched ?? "some"} sentences: ` +
+            `yours${found.searched === found.rows.length ? "" : ", and those that the run was validated on"}.`,
           this.near,
         ),
       ),

@@ -1,6 +1,7 @@
 // The sentences: each can be changed, removed, and others added. One that does not have the word says so.
 
 import {element} from "../../element.js";
+import {unspaced} from "../../pieces/script.js";
 
 const AROUND = /^["'.,;:!?()[\]«»“”‘’।]+|["'.,;:!?()[\]«»“”‘’।]+$/g;
 export const MOST = 20; // sentences that the service takes
@@ -9,6 +10,7 @@ const plain = (word) => word.toLowerCase().replace(AROUND, "");
 
 /** Whether a word stands in a sentence; capitals and punctuation around it do not matter. */
 export function has(sentence, word) {
+  if (unspaced(word)) return sentence.includes(word.trim());
   return sentence.split(/\s+/).some((other) => other !== "" && plain(other) === plain(word));
 }
 

@@ -2,6 +2,7 @@
 
 import {element} from "../../element.js";
 import {markUnknown} from "../../pieces/question.js";
+import {unspaced} from "../../pieces/script.js";
 import {linked, partners} from "../../pieces/tokens.js";
 
 /**
@@ -20,8 +21,11 @@ function pair(one, row, {source_words: source, outputs: [output], warning, unkno
   const links = output.links ?? [];
   const lines = linked(source, output.words, links);
   markUnknown(lines.source, unknown);
-  mark(lines.source, [one.place]);
-  mark(lines.target, [...partners(links, "source", one.place).keys()]);
+  if (unspaced(one.word)) markInside(lines, one, output.words);
+  else {
+    mark(lines.source, [one.place]);
+    mark(lines.target, [...partners(links, "source", one.place).keys()]);
+  }
   return element(
     "li",
     {class: `s${row % 6}`},
@@ -34,6 +38,17 @@ function pair(one, row, {source_words: source, outputs: [output], warning, unkno
       " → ",
       element("b", {dir: "auto"}, one.translation || "no link"),
     ),
+  );
+}
+
+/** A word that no spaces set apart: links of the whole sentence say nothing of it, its own translation does. */
+function markInside({source, target}, {sentence, word, translation}, words) {
+  const [before, ...after] = sentence.split(word);
+  source.replaceChildren(before, element("span", {class: "word found"}, word), after.join(word));
+  const became = new Set(translation.split(" "));
+  mark(
+    target,
+    [...words.keys()].filter((place) => became.has(words[place])),
   );
 }
 

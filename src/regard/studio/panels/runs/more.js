@@ -53,6 +53,7 @@ export function runMore(run, {runs, text, onrename, onremove, ontry}) {
     "div",
     {class: "row"},
     able ? to("Look inside", link("look", {run: name, text})) : null,
+    able ? to("Map", link("map", {run: name, text})) : null,
     able ? to("Report", `${path}/report`, {target: "_blank", rel: "noopener"}) : null,
     button("Settings", settings),
     to("Training", link("train", {run: name})),

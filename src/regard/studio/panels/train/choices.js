@@ -1,6 +1,6 @@
 // What the forms of a training begin with: what an earlier one was asked for, to be changed, and a name that is free.
 
-const IN_FORM = ["task", "text.tokenizer", "text.size", "data.pairs"]; // settings that have a control of their own
+const IN_FORM = ["task", "text.vocabulary", "text.size", "data.pairs"]; // settings that have a control of their own
 
 /**
  * @param {{run: string, request: {preset: string, corpus: string, time: string, watch: string, languages: string,
@@ -13,7 +13,7 @@ export function earlier({run, request, error, preset, task, time, watch}, known)
   if (!request) return {name: run, preset, task, time, watch}; // it was not started here: what its settings say
   const given = new Map((request.overrides ?? []).map((line) => [line.split("=", 1)[0].trim(), line]));
   const value = (name) => given.get(name)?.slice(name.length + 1);
-  const pieces = [value("text.tokenizer"), value("text.size")].filter(Boolean).join(" ");
+  const pieces = [value("text.vocabulary"), value("text.size")].filter(Boolean).join(" ");
   const offered = known.includes(pieces);
   const rest = [...given]
     .filter(([name]) => !IN_FORM.includes(name) || (!offered && name.startsWith("text.")))

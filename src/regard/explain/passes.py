@@ -1,0 +1,298 @@
+"""What each word did, by changing it: passes with words taken away, and gradients.
+
+What is explained of step t is a number `measure` makes of its logits: log p(y_t), its probability, the log-odds, the
+entropy, or how much more probable y_t was than another piece. Then, for each thing read, of source or prefix:
+
+- masking: the number, less the same without the word; in nats of log p, below zero, the word stood in the way;
+- gradient: ``∂ number / ∂ x`` with x the embedding. Its norm is *saliency* (Simonyan et al., 2014), its product with x
+  *gradient × input* (Shrikumar et al., 2017), a first-order guess of what taking the word away does. Of log p the
+  gradient vanishes just where the model is sure; of the log-odds it does not;
+- integrated gradients (Sundararajan et al., 2017): x times the mean gradient on the straight way from nothing, or from
+  another embedding, to x. Summed over all that is read they give the difference of the number at both ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, assert_never
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from regard.decode.cancel import check_cancelled
+from regard.explain.replay import Model, forward_all, reads_backwards, resting
+from regard.explain.trace import Rows, with_letters
+from regard.nn.observe import UNOBSERVED, Observer
+from regard.text.vocabulary import PAD, UNK
+
+How = Literal["blank", "unknown", "removed"]
+Of = Literal["log-probability", "probability", "log-odds", "entropy"]
+Under = Callable[[], Observer]  # makes what else acts on a pass, such as edits, anew for each
+Groups = Sequence[Sequence[int]]
+Change = Callable[[Tensor], Tensor]
+Found = tuple[dict[str, tuple[Tensor, Tensor]], Tensor]
+SOURCE, PREFIX = "encoder.embedded", "decoder.embedded"
+_NUMBERS = 1 << 25  # logits held at once
+_STATES = 1 << 22  # numbers of one layer's states in the batch of a gradient
+
+
+def alone() -> Observer:
+    """Nothing else acts."""
+    return UNOBSERVED
+
+
+@dataclass(frozen=True)
+class Both:
+    """Two observers: the second sees what the first went on with."""
+
+    first: Observer
+    second: Observer
+
+    @property
+    def active(self) -> bool:
+        return self.first.active or self.second.active
+
+    def at(self, place: str | int) -> Observer:
+        return Both(self.first.at(place), self.second.at(place))
+
+    def see(self, name: str, value: Tensor) -> Tensor:
+        return self.second.see(name, self.first.see(name, value))
+
+
+@dataclass(frozen=True)
+class Changed:
+    """An observer that goes on with something else at some places, by their full names."""
+
+    changes: Mapping[str, Change]
+    active: bool = False  # blanking needs no more than a look; a gradient needs the written-out path
+    here: str = ""
+
+    def at(self, place: str | int) -> Observer:
+        return Changed(self.changes, self.active, f"{self.here}{place}.")
+
+    def see(self, name: str, value: Tensor) -> Tensor:
+        change = self.changes.get(self.here + name)
+        return value if change is None else change(value)
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A finished output of a model: what is read, what is written, and what of it is explained."""
+
+    model: Model
+    source: Rows  # empty for a language model
+    targets: tuple[int, ...]
+    of: Of = "log-probability"
+    against: tuple[int, int] | None = None  # a step and the piece that it might have written instead
+    under: Under = field(default=alone, compare=False)
+
+    @property
+    def steps(self) -> list[int]:
+        """Those that are explained."""
+        return list(range(len(self.targets))) if self.against is None else [self.against[0]]
+
+    @property
+    def places(self) -> list[str]:
+        """Where something is read."""
+        match self.model.task:
+            case "translate":
+                return [SOURCE, PREFIX]
+            case "language":
+                return [PREFIX]
+            case "label":
+                return [SOURCE]
+
+    def measure(self, logits: Tensor) -> Tensor:
+        """The number that is explained, (B, T, V) → (B, R): of each step or, in a contrast, of the one."""
+        chosen = torch.tensor(self.targets, device=logits.device).expand(len(logits), -1)[..., None]
+        if self.against is not None:
+            step, other = self.against
+            return logits[:, step : step + 1, self.targets[step]] - logits[:, step : step + 1, other]
+        match self.of:
+            case "log-probability":
+                return logits.log_softmax(-1).gather(2, chosen)[..., 0]
+            case "probability":
+                return logits.softmax(-1).gather(2, chosen)[..., 0]
+            case "log-odds":
+                others = logits.scatter(2, chosen, -torch.inf)
+                return logits.gather(2, chosen)[..., 0] - others.logsumexp(-1)
+            case "entropy":
+                scores = logits.log_softmax(-1)
+                return -(scores.exp() * scores.masked_fill(scores == -torch.inf, 0.0)).sum(-1)
+            case _:
+                assert_never(self.of)
+
+    def values(self) -> Tensor:
+        """The number of each step, (R,)."""
+        with torch.no_grad(), resting(self.model):
+            return self.measure(self.logits([self.source], self.under()))[0]
+
+    def logits(self, sources: Sequence[Rows], observer: Observer) -> Tensor:
+        return forward_all(self.model, sources, self.targets, observer)
+
+    def in_order(self, place: str, value: Tensor) -> Tensor:
+        """Between the order of the text and that in which the model reads, along the last axis but one."""
+        return value.flip(-2) if place == SOURCE and reads_backwards(self.model) else value
+
+
+# Masking
+
+
+def masking(subject: Subject, place: str, groups: Groups, how: How = "blank") -> Tensor:
+    """By how much the number of each step is less without the pieces of each of the groups: (R, groups).
+
+    How: ``blank`` makes an embedding zero and leaves its place, the same for every model and tokenizer; ``unknown``
+    puts ``<unk>`` there, which a model has learned only if it was trained with rare words or word dropout; ``removed``
+    closes the gap in the source, and so moves the words after it.
+    """
+    with torch.no_grad(), resting(subject.model):
+        logits = subject.logits([subject.source], subject.under())
+        before, rows = subject.measure(logits), max(1, _NUMBERS // logits.numel())
+        parts = [
+            before - _without(subject, place, groups[first : first + rows], how)
+            for first in range(0, len(groups), rows)
+        ]
+    return torch.cat([before[:0], *parts]).T
+
+
+def _without(subject: Subject, place: str, groups: Groups, how: How) -> Tensor:
+    """The numbers (B, R) when the pieces of each of the groups are not there."""
+    model = subject.model
+    sources: list[Rows] = [subject.source] * len(groups)
+    ids, letters = with_letters(subject.source)
+    kept = torch.ones(len(groups), len(ids) if place == SOURCE else len(subject.targets), 1)
+    for row, group in enumerate(groups):
+        kept[row, list(group)] = 0
+    kept, changes = subject.in_order(place, kept), dict[str, Change]()
+    match how:
+        case "blank":
+            changes[place] = lambda value: value * kept.to(value)
+        case "unknown" if place == SOURCE:
+            sources = [_with_unknown(ids, letters, group) for group in groups]
+        case "unknown":
+            assert model.task != "label"
+            unknown = model.decoder.embedding(torch.full((1, 1), UNK, device=next(model.parameters()).device))
+            changes[place] = lambda value: torch.where(kept.to(value) > 0, value, unknown.to(value))
+        case "removed":
+            sources = [_rows([at for at in range(len(ids)) if at not in group], ids, letters) for group in groups]
+        case _:
+            assert_never(how)
+    return subject.measure(subject.logits(sources, Both(Changed(changes), subject.under())))
+
+
+def _with_unknown(ids: Sequence[int], letters: Sequence[Sequence[int]], group: Sequence[int]) -> Rows:
+    """``<unk>`` at these places; of a word that was written in letters, not one is left."""
+    numbers = [UNK if place in group else number for place, number in enumerate(ids)]
+    written = [[PAD] * len(each) if place in group else each for place, each in enumerate(letters)]
+    return _rows(range(len(ids)), numbers, written)
+
+
+def _rows(places: Sequence[int], ids: Sequence[int], letters: Sequence[Sequence[int]]) -> Rows:
+    """What a model reads at these places: ids, each with its letters where there are some."""
+    return [[ids[at], *letters[at]] for at in places] if letters else [ids[at] for at in places]
+
+
+# Gradients
+
+
+def gradients(subject: Subject, between: Mapping[str, Change] | None = None, rows: int = 1) -> Found:
+    """``∂ number_r / ∂ x`` (R, B, S, D) at each place where something is read, and what was read there (B, S, D), in
+    the order of the text; numbers (B, R) come with them.
+
+    ``between`` makes of the embeddings of ``rows`` copies what they are to be. The number of a step hangs on its
+    features alone, so that one gradient through the output layer serves all steps.
+    """
+    seen, last = dict[str, Tensor](), "decoder.features" if subject.model.task != "label" else "logits"
+
+    def leaf(place: str) -> Change:
+        def begin(value: Tensor) -> Tensor:
+            changed = value if between is None else between[place](value)
+            seen[place] = changed.detach().requires_grad_()
+            return seen[place]
+
+        return begin
+
+    def keep(value: Tensor) -> Tensor:
+        seen[last] = value
+        return value
+
+    with torch.enable_grad(), resting(subject.model):
+        watch = Changed({last: keep, **{place: leaf(place) for place in subject.places}}, active=True)
+        numbers = subject.measure(subject.logits([subject.source] * rows, Both(watch, subject.under())))  # (B, R)
+        features = seen[last] if seen[last].dim() == 3 else seen[last][:, None]
+        above = torch.autograd.grad(numbers.sum(), seen[last], retain_graph=True)[0].reshape(features.shape)
+        leaves = [seen[place] for place in subject.places]
+        size = max(1, _STATES // max(1, features.numel() + sum(leaf.numel() for leaf in leaves)))
+        steps = subject.steps
+        found = [_back(features, above, steps[first : first + size], leaves) for first in range(0, len(steps), size)]
+    each = [torch.cat(grads).detach() for grads in zip(*found, strict=True)]
+    pairs = zip(subject.places, each, leaves, strict=True)
+    ordered = {
+        place: (subject.in_order(place, grads), subject.in_order(place, given.detach()))
+        for place, grads, given in pairs
+    }
+    return ordered, numbers.detach()
+
+
+def _back(features: Tensor, above: Tensor, steps: Sequence[int], leaves: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    """The gradient of each of some steps at each of the leaves, (steps, B, S, D), in one pass back; the graph stays for
+    the others."""
+    check_cancelled()
+    directions = above.new_zeros(len(steps), *above.shape)
+    for number, step in enumerate(steps):
+        directions[number, :, step] = above[:, step]
+    found = torch.autograd.grad(
+        features, leaves, directions, retain_graph=True, allow_unused=True, is_grads_batched=True
+    )
+    return tuple(
+        leaf.new_zeros(len(steps), *leaf.shape) if grads is None else grads
+        for grads, leaf in zip(found, leaves, strict=True)
+    )
+
+
+def gradient_times_input(subject: Subject) -> dict[str, Tensor]:
+    """(R, S) at each place."""
+    return {place: (grads[:, 0] * given[0]).sum(-1) for place, (grads, given) in gradients(subject)[0].items()}
+
+
+def saliency(subject: Subject) -> dict[str, Tensor]:
+    """``‖∂ number_r / ∂ x_s‖₂`` (R, S) at each place."""
+    return {place: grads[:, 0].norm(dim=-1) for place, (grads, _) in gradients(subject)[0].items()}
+
+
+def integrated_gradients(
+    subject: Subject, points: int, baseline: Mapping[str, Tensor] | None = None
+) -> tuple[dict[str, Tensor], Tensor, Tensor]:
+    """(R, S) at each place, by Gauss-Legendre quadrature with so many points; and the numbers (R,) at both ends of the
+    way, which begins at ``baseline`` (S, D), by default zeros."""
+    nodes, weights = (torch.tensor(each) for each in np.polynomial.legendre.leggauss(points))
+    ends: dict[str, tuple[Tensor, Tensor]] = {}
+    totals, numbers = dict[str, Tensor](), list[Tensor]()
+    ways = torch.cat((torch.tensor([0.0, 1.0]), (nodes + 1) / 2))
+
+    def between(place: str, part: Tensor) -> Change:
+        def go(value: Tensor) -> Tensor:
+            begin = (
+                torch.zeros_like(value[0]) if baseline is None else subject.in_order(place, baseline[place]).to(value)
+            )
+            ends[place] = (begin, value[0].detach())
+            return begin + part.to(value)[:, None, None] * (value - begin)
+
+        return go
+
+    with torch.no_grad(), resting(subject.model):
+        changes = {place: between(place, ways[:2]) for place in subject.places}
+        watch = Both(Changed(changes), subject.under())
+        numbers.append(subject.measure(subject.logits([subject.source] * 2, watch)))
+    size = max(1, _STATES // max(1, sum(begin.numel() for begin, _ in ends.values())))
+    for first in range(0, points, size):
+        part = ways[2:][first : first + size]
+        found, _ = gradients(subject, {place: between(place, part) for place in subject.places}, len(part))
+        for place, (grads, _) in found.items():
+            begin, end = (subject.in_order(place, each) for each in ends[place])
+            share = weights[first : first + size].to(grads) / 2
+            mean = torch.einsum("rbsd,b->rsd", grads, share)
+            totals[place] = totals.get(place, torch.zeros(())) + (mean * (end - begin)).sum(-1)
+    return totals, numbers[0][0], numbers[0][1]

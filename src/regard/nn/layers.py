@@ -1,0 +1,203 @@
+"""The plain layers: linear maps, norms and feed-forward networks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from regard.nn.fast.dropout import Dropout, places_to_drop, scale_of
+
+# A list of modules of one kind that the type checker can see into.
+
+Kind = TypeVar("Kind", bound=nn.Module)
+
+
+class Chain(nn.ModuleList, Generic[Kind]):
+    """`nn.ModuleList`, typed."""
+
+    if TYPE_CHECKING:
+
+        def __iter__(self) -> Iterator[Kind]: ...
+        def __getitem__(self, index: int) -> Kind: ...  # type: ignore[override]
+
+
+# Linear maps: how their weights begin, Glorot and Bengio (2010) uniform with the bias at zero, and several as one.
+
+
+def linear(inputs: int, outputs: int, *, bias: bool = True) -> nn.Linear:
+    """``y = W x + b`` with ``W ~ U(±√(6 / (inputs + outputs)))``."""
+    layer = nn.Linear(inputs, outputs, bias=bias)
+    nn.init.xavier_uniform_(layer.weight)
+    if bias:
+        nn.init.zeros_(layer.bias)
+    return layer
+
+
+def side_by_side(*linears: nn.Linear) -> tuple[Tensor, Tensor]:
+    """W and b of several maps of one input as those of one map."""
+    return torch.cat([each.weight.detach() for each in linears]), torch.cat([each.bias.detach() for each in linears])
+
+
+# Normalisation with learned γ (gain) and β (shift).
+#
+# Layer norm looks across the features of one token; batch norm across the real tokens of a batch, one
+# feature at a time; RMS norm is layer norm without the mean and the shift. All share one call,
+# ``norm(x, mask)``, though only batch norm cares which tokens are padding. Computed in float32 under autocast, the
+# result is still of the type of x.
+
+
+def layer_norm(x: Tensor, gain: Tensor, shift: Tensor, epsilon: float) -> Tensor:
+    """``γ ⊙ (x − mean) / √(variance + ε) + β`` over the last axis (Ba et al., 2016). Written out."""
+    centred = x - x.mean(-1, keepdim=True)
+    variance = centred.square().mean(-1, keepdim=True)
+    return gain * centred / torch.sqrt(variance + epsilon) + shift
+
+
+def rms_norm(x: Tensor, gain: Tensor, epsilon: float) -> Tensor:
+    """``γ ⊙ x / √(mean(x²) + ε)`` (Zhang and Sennrich, 2019). Written out."""
+    return gain * x / torch.sqrt(x.square().mean(-1, keepdim=True) + epsilon)
+
+
+class LayerNorm(nn.Module):
+    """Layer norm by torch's kernel; `layer_norm` is its written-out twin."""
+
+    def __init__(self, width: int, epsilon: float = 1e-5) -> None:
+        super().__init__()
+        self.gain = nn.Parameter(torch.ones(width))
+        self.shift = nn.Parameter(torch.zeros(width))
+        self.epsilon = epsilon
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:  # noqa: ARG002
+        return F.layer_norm(x, self.gain.shape, self.gain, self.shift, self.epsilon).to(x.dtype)
+
+
+class RMSNorm(nn.Module):
+    """RMS norm by torch's kernel; `rms_norm` is its written-out twin."""
+
+    def __init__(self, width: int, epsilon: float = 1e-6) -> None:
+        super().__init__()
+        self.gain = nn.Parameter(torch.ones(width))
+        self.epsilon = epsilon
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:  # noqa: ARG002
+        return F.rms_norm(x, self.gain.shape, self.gain, self.epsilon).to(x.dtype)
+
+
+class BatchNorm(nn.Module):
+    """Per feature across the batch's real tokens (Ioffe and Szegedy, 2015), for comparison with layer norm.
+
+    Padding takes no part in the statistics, which is why the mask is an argument. At inference the running
+    statistics serve, so that a sentence does not depend on its batch-mates.
+    """
+
+    running_mean: Tensor
+    running_variance: Tensor
+
+    def __init__(self, width: int, epsilon: float = 1e-5, momentum: float = 0.1) -> None:
+        super().__init__()
+        self.gain = nn.Parameter(torch.ones(width))
+        self.shift = nn.Parameter(torch.zeros(width))
+        self.register_buffer("running_mean", torch.zeros(width))
+        self.register_buffer("running_variance", torch.ones(width))
+        self.epsilon = epsilon
+        self.momentum = momentum
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        wide = x.to(torch.promote_types(x.dtype, torch.float32))  # half precision cannot count tokens
+        mean, variance = self._measure(wide, mask) if self.training else (self.running_mean, self.running_variance)
+        return (self.gain * (wide - mean) / torch.sqrt(variance + self.epsilon) + self.shift).to(x.dtype)
+
+    def _measure(self, x: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
+        real = x.new_ones(x.shape[:-1]) if mask is None else mask.to(x.dtype)
+        real = real.unsqueeze(-1)  # (B, T, 1)
+        count = real.sum()
+        mean = (real * x).sum((0, 1)) / count
+        variance = (real * (x - mean).square()).sum((0, 1)) / count
+        with torch.no_grad():
+            unbiased = variance * count / (count - 1).clamp(min=1)
+            self.running_mean.lerp_(mean.to(self.running_mean.dtype), self.momentum)
+            self.running_variance.lerp_(unbiased.to(self.running_variance.dtype), self.momentum)
+        return mean, variance
+
+
+# The position-wise feed-forward network: each token by itself, wide and back.
+
+
+class FeedForward(nn.Module):
+    """``W₂ · activation(W₁ x + b₁) + b₂`` (Vaswani et al., 2017, with ReLU)."""
+
+    def __init__(
+        self, width: int, hidden: int, activation: Callable[[Tensor], Tensor] = F.relu, dropout: float = 0.0
+    ) -> None:
+        super().__init__()
+        self.expand = linear(width, hidden)
+        self.contract = linear(hidden, width)
+        self.activation = activation
+        self.dropout = Dropout(dropout)
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self._in_one(x):
+            maps = self.expand.weight, self.expand.bias, self.contract.weight, self.contract.bias
+            return _Rectified.apply(x, *maps, self.dropout.p)  # type: ignore[no-untyped-call]
+        return self.contract(self.dropout(self.activation(self.expand(x))))
+
+    def _in_one(self, x: Tensor) -> bool:
+        """Whether this is training with ReLU on a CPU, where what lies between two products costs as much as they."""
+        plain = x.device.type == "cpu" and not torch.is_autocast_enabled("cpu") and not torch.compiler.is_compiling()
+        return plain and self.training and torch.is_grad_enabled() and self.activation is F.relu
+
+
+class _Rectified(torch.autograd.Function):
+    """``W₂ · dropout(relu(W₁ x + b₁)) + b₂`` with nothing kept but what stands before W₂, h.
+
+    A feature of h is zero where ReLU or dropout made it so, and in both cases no gradient passes: its sign is the mask
+    of both. The scale of dropout goes into the second product.
+    """
+
+    @staticmethod
+    def forward(  # noqa: PLR0917
+        context: Any, x: Tensor, expand: Tensor, shift: Tensor, contract: Tensor, bias: Tensor, p: float
+    ) -> Tensor:
+        rows = x.reshape(-1, x.shape[-1])  # (N, D)
+        hidden = torch.addmm(shift, rows, expand.T).relu_()
+        if p:
+            hidden.view(-1).index_fill_(0, places_to_drop(hidden.numel(), p), 0.0)
+        context.scale = scale_of(p)
+        context.save_for_backward(rows, hidden, expand, contract)
+        return torch.addmm(bias, hidden, contract.T, alpha=context.scale).view(*x.shape[:-1], len(contract))
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(context: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        rows, hidden, expand, contract = context.saved_tensors
+        given = gradient.reshape(len(rows), -1)
+        scaled = given * context.scale
+        inner = scaled @ contract
+        torch.ops.aten.threshold_backward.grad_input(inner, hidden, 0.0, grad_input=inner)
+        asked = context.needs_input_grad  # of frozen weights no gradient is asked
+        return (
+            (inner @ expand).view(*gradient.shape[:-1], -1) if asked[0] else None,
+            inner.T @ rows if asked[1] else None,
+            inner.sum(0) if asked[2] else None,
+            scaled.T @ hidden if asked[3] else None,
+            given.sum(0) if asked[4] else None,
+            None,
+        )
+
+
+class GatedFeedForward(nn.Module):
+    """``W₂ · (silu(W₁ x) ⊙ W₃ x)``: SwiGLU (Shazeer, 2020). Without biases, as in the paper."""
+
+    def __init__(self, width: int, hidden: int, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.expand = linear(width, hidden, bias=False)
+        self.gate = linear(width, hidden, bias=False)
+        self.contract = linear(hidden, width, bias=False)
+        self.dropout = Dropout(dropout)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.contract(self.dropout(F.silu(self.gate(x)) * self.expand(x)))

@@ -1,0 +1,33 @@
+// Made by `make docs` from docs/glossary.md; change that, not this file.
+
+// prettier-ignore
+export const TERMS = [
+  ["run", "A model with everything about its training: settings, curves, checkpoints. It is a folder."],
+  ["BLEU", "How many short word sequences a translation shares with the reference, 0 to 100. Above 40 is usually good; 100 is the same text."],
+  ["chrF2", "Like BLEU, but for sequences of letters: kinder to endings."],
+  ["accuracy", "The share of labels that are right."],
+  ["perplexity", "Among how many equally likely words the model would have to guess: lower is better, 1 is certain."],
+  ["loss", "How surprised the model is by the right answer, per piece, in nats (a unit of information, 1.44 bits): lower is better."],
+  ["beam", "How many unfinished translations the search keeps at each step. 1 is greedy: always the likeliest next word."],
+  ["encoder", "The half of a translator that reads: it makes a vector for each piece of the source."],
+  ["decoder", "The half of a translator that writes, one piece after another."],
+  ["attention", "Where the model looks: for each word it writes, weights over the words it reads, which add up to 1."],
+  ["self-attention", "Attention of a text to itself: each word looks at the others of its own sentence."],
+  ["cross-attention", "Attention of the translation to the source."],
+  ["head", "One of several attentions that work side by side in a layer."],
+  ["layer", "One step of the computation; its output is the input of the next."],
+  ["embedding", "The vector that a piece begins with: its row of a learned table."],
+  ["softmax", "Makes shares of scores: all positive, and together 1."],
+  ["feed-forward", "A small network that works on each piece by itself."],
+  ["layer norm", "Brings each vector to one scale, so that no number grows out of hand."],
+  ["gate", "A number between 0 and 1 with which a recurrent network keeps or forgets."],
+  ["parameter", "A number that training has learned."],
+  ["AER", "Alignment error rate: how far the words that attention links are from the right ones, 0 to 1; lower is better."],
+  ["log-probability", "The logarithm of a probability: 0 is certain, −0.7 is one half, −4.6 one in a hundred. They add up along a sentence."],
+  ["validation text", "Text that the model does not learn from; scores are measured on it."],
+  ["piece", "What a text is cut into for the model: a word, or a part of one."],
+  ["special token", "A piece that is no text: the beginning or the end of a sentence."],
+  ["length penalty", "How much a search favours long outputs; without it, short ones would win too often."],
+  ["checkpoint", "The weights of a model at one moment of its training."],
+  ["preset", "Settings with a name, to begin with."],
+];
