@@ -170,8 +170,8 @@ def bytes_of(count: int) -> str:
 LIMITS_PAGE = """# Limits
 
 Everything that comes from outside is bounded, and checked before memory is taken or anything is computed. What is over
-its limit is refused in one line: a verb ends with an exit code ([Runs](../runs.md#failures)), a request is answered with
-a status ([Serving](../serving.md#when-there-is-too-much)).
+its limit is refused in one line: a verb ends with an exit code ([Runs](../runs.md#failures)), a request is answered
+with a status ([Serving](../serving.md#when-there-is-too-much)).
 """
 
 
