@@ -53,7 +53,7 @@ ONCE: dict[str, list[list[str]]] = {
     "compare": [["runs/attentive", "runs/transformer", *FEW, "measure.trials=50"], ["runs/plain", "runs/tagger"]],
     "report": [["runs/attentive", *FEW], ["runs/nowhere"]],
     "serve": [[], ["runs/nowhere"]],
-    "studio": [["runs", "--token", "short"]],
+    "studio": [["runs", "serve.token=short"]],
     "doctor": [[]],
     "help": [[], ["train"], ["data", "check"], ["nonsense"]],
     "data make": [["fable", "made", "--pairs", "20", "--held-out", "5"]],

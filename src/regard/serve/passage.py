@@ -1,4 +1,4 @@
-"""A text as a client sends it, with its tags where it has some, and the pieces of it that go to a model."""
+"""A text of a client, perhaps with tags, and the sentences of it that go to a model."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from regard.serve.worker import Model, Translated
 from regard.text.reading import Unknown
 from regard.text.sentences import cut
 
-# Which sentence of a text is looked into, and the remarks on it.
+# One sentence of a text is explained, with remarks on it.
 
 Found = TypeVar("Found", bound=OfSentence)
 UNKNOWN = "<unk>"  # as a search writes it
@@ -22,8 +22,8 @@ UNKNOWN = "<unk>"  # as a search writes it
 def about_sentence(
     model: Model, text: str, number: int, answer: Callable[[str], Found], output: Callable[[Found], str]
 ) -> Found:
-    """The answer about a sentence of a text, by its number from 0, with the remarks on it, which depend on the output.
-    What does not translate reads a text whole."""
+    """The answer about one sentence of a text, counted from 0, with remarks on its output. Models that do not translate
+    read a text whole."""
     sentences = (cut_up(text) if model.task == "translate" else ()) or (Sentence(0, len(text), text),)
     if number >= len(sentences):
         raise DataError(f"sentence = {number}: the text has {len(sentences)}, counted from 0; choose one of these")
@@ -33,7 +33,7 @@ def about_sentence(
 
 
 def _remarks(model: Model, text: str, output: str) -> tuple[tuple[Unknown, ...], str]:
-    """Words that a translator has never seen, and what it warns of."""
+    """Words that a translator has never seen, and its warnings."""
     if model.task != "translate":
         return (), ""
     passage = model.search.read(text)
@@ -43,7 +43,7 @@ def _remarks(model: Model, text: str, output: str) -> tuple[tuple[Unknown, ...],
 
 
 def cut_up(text: str) -> tuple[Sentence, ...]:
-    """Every sentence with its place."""
+    """Every sentence with its start and end."""
     found = cut(text)
     places = zip(found.sentences, found.spans, strict=True)
     return tuple(Sentence(start, end, sentence) for sentence, (start, end) in places)
@@ -53,9 +53,8 @@ Render = Callable[[Sequence[Translated], int], list[str]]
 
 
 def passage(text: str, *, markup: bool) -> tuple[list[str], Render]:
-    """The texts to translate, and what makes at most so many different translations of the whole of theirs, best first,
-    at least one. Plain text is cut into sentences where it is translated; of HTML each sentence goes by itself, and its
-    tags where its words have gone."""
+    """The texts to translate, and a function that makes different translations of the whole from theirs, best first, at
+    most so many. The translator cuts plain text into sentences; HTML is cut here, and its tags follow its words."""
     page = Page(text) if markup else None
 
     def whole(found: Sequence[Translated], rank: int) -> str:
@@ -71,7 +70,7 @@ def passage(text: str, *, markup: bool) -> tuple[list[str], Render]:
 
 
 def ranked(found: Translated, rank: int) -> tuple[str, list[tuple[int, int]]]:
-    """A text's translation of this rank, or its last, and the links of target and source word."""
+    """The translation of this rank, or the last, and the links of target and source word."""
     translation, links, *_ = found
     rank = min(rank, len(translation.outputs) - 1)
     places = [(link.target_place, link.source_place) for link in links[rank]] if links else []

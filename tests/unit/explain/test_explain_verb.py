@@ -257,7 +257,10 @@ def test_why_this_word_and_not_that(folder: Path, capsys: Capture) -> None:
     [
         (["--by", "alty"], "method = alty: no such method; did you mean 'alti'?"),
         (["--by", "alti", "--not", "chien"], "against = chien: alti says what a state is made of"),
-        (["--by", "masking", "--head", "all"], "--head = all: --by has one map of all heads; leave one of them out"),
+        (
+            ["--by", "masking", "--head", "all"],
+            "--head = all: --by makes one map of all heads; use only one of the two",
+        ),
     ],
 )
 def test_a_map_that_has_no_meaning_is_refused(folder: Path, capsys: Capture, given: list[str], line: str) -> None:

@@ -138,7 +138,7 @@ def test_labels_of_points_do_not_stand_upon_one_another(folder: Path) -> None:
             "translate",
             ["cat", *SENTENCES, "--control", "king"],
             3,
-            "control = king: stands in one of the sentences;",
+            "control = king: is in only one of the sentences;",
         ),
         ("language", ["cat", *SENTENCES], 4, "a language model has no encoder"),
     ],

@@ -141,7 +141,7 @@ def test_a_sender_that_leaves_leaves_nothing(
 
     monkeypatch.setattr(Request, "stream", stream)
     answer = service.put("/api/v1/corpora/mine/train.source", content=b"half a line\n")
-    assert (answer.status_code, "left before the end" in answer.json()["error"]) == (400, True)
+    assert (answer.status_code, "disconnected before the end" in answer.json()["error"]) == (400, True)
     assert not (tmp_path / "runs" / "corpora" / "mine").exists()
 
 
@@ -529,10 +529,10 @@ def test_a_client_may_begin_with_a_run_and_keep_watching_a_corpus(tmp_path: Path
     assert settings.data.general == ("fable:fr",)
     assert settings.model == small.settings("gru").model
     for preset, overrides, chosen, problem in (
-        ("lstm", ["train={base='/etc'}"], {}, "train.base: is the run to begin with"),
-        ("lstm", [f"train.base={mine}"], {}, "train.base: is the run to begin with; choose that, and leave this out"),
-        ("lstm", ["data.general=/etc/passwd"], {}, "data.general: comes from the corpus to keep watching"),
-        ("lstm", [], {"base": mine}, "preset = lstm: a run to begin with has its own settings; leave this out"),
+        ("lstm", ["train={base='/etc'}"], {}, "train.base: is set by the field base"),
+        ("lstm", [f"train.base={mine}"], {}, "train.base: is set by the field base; leave it out of the overrides"),
+        ("lstm", ["data.general=/etc/passwd"], {}, "data.general: is set by keep_watching"),
+        ("lstm", [], {"base": mine}, "preset = lstm: a base run has its own settings; give only one of the two"),
         ("lstm", [], {"general": "nothing"}, "corpus = nothing: "),
     ):
         with pytest.raises(RegardError, match=problem):

@@ -251,7 +251,10 @@ def test_runs_that_were_named_or_come_with_the_package_stay(mine: Path, monkeypa
             "tagger": False,
         }
         status, line = refusal(client.delete("/api/v1/runs/zebra"))
-        assert (status, "comes with Regard or was named at the start, and stays as it is here" in line) == (400, True)
+        assert (status, "comes with Regard or was named at the start, and cannot be changed here" in line) == (
+            400,
+            True,
+        )
         monkeypatch.setattr("regard.runs.folder.PACKAGED", mine / "tagger")
         assert refusal(client.post("/api/v1/runs/tagger/rename", json={"to": "x"}))[0] == 400
     alone = Library(None, [mine / "zebra"])
