@@ -172,15 +172,18 @@ def test_a_foreign_tokenizer_with_a_language_before_the_text(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("overrides", "problem"),
     [
-        (("model.norm=rms",), r"model\.norm = rms: Marian has no such thing"),
+        (("model.norm=rms",), r"model\.norm = rms: Marian has no such setting"),
         (("model.tie=all", "model.activation=swiglu"), r"model\.activation = swiglu"),
         (("model.tie=all", "model.positions=rotary"), r"model\.positions = rotary"),
         (("model.tie=all", "model.embedding_norm=true"), r"model\.embedding_norm = True"),
         (("model.tie=all", "model.norm_epsilon=0.01"), r"model\.norm_epsilon = 0\.01"),
         (("model.tie=all", "model.final_norm=no"), r"model\.final_norm = no"),
         (("model.tie=all", "model.autoregression=ssru"), r"model\.autoregression = ssru"),
-        (("model.tie=target",), r"model\.tie = target: .* one matrix for all"),
-        (("model.tie=all", "model.cross_attention.score=dot"), r"model\.cross_attention: Marian has soft attention"),
+        (("model.tie=target",), r"model\.tie = target: .* all embeddings are tied"),
+        (
+            ("model.tie=all", "model.cross_attention.score=dot"),
+            r"model\.cross_attention: Marian has only scaled dot-product attention",
+        ),
     ],
 )
 def test_what_marian_cannot_be_is_refused_in_one_line(overrides: tuple[str, ...], problem: str, tmp_path: Path) -> None:

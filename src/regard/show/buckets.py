@@ -1,4 +1,4 @@
-"""A score inside groups of sentences, as a page shows it: a chart where there are enough of them, and a table."""
+"""A score by groups of sentences for a page: a chart if groups are large enough, and a table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which map to believe for a run, as a page."""
+"""The page about how faithful each map is for a run."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Pages: one HTML file each that needs nothing else. The templates in templates/ say what stands where.
+"""Pages as self-contained HTML files, rendered from the templates in templates/.
 
-No request, no script that runs, light and dark, on paper too. Whatever a template is given as text is escaped.
+They make no requests, run no scripts, and suit light, dark and print. Text that a template gets is escaped.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 
 def render(template: str, content: Mapping[str, Any]) -> str:
-    """A template with what it shows. A page has its ``title`` and ``data``, the numbers that it holds as JSON."""
+    """Render a template. A page has a ``title``, and ``data``, its numbers as JSON."""
     return environment().get_template(template).render(content)
 
 
 @cache
 def environment() -> Environment:
-    """How templates are read, and what all of them may call."""
+    """The jinja2 environment with our functions and filters."""
     made = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -61,7 +61,7 @@ def several(names: Sequence[str]) -> str:
 
 
 def sentence(words: str, wrong: Sequence[bool] = (), kind: str = "") -> Markup:
-    """A text of any language in its own direction; ``wrong`` says which of its words to mark, and ``kind`` how."""
+    """A text in its own direction; ``wrong`` says which of its words to mark, with the class ``kind``."""
     if not any(wrong):
         return element("span", {"dir": "auto"}, words)
     parts: list[str] = []
@@ -71,7 +71,7 @@ def sentence(words: str, wrong: Sequence[bool] = (), kind: str = "") -> Markup:
     return element("span", {"dir": "auto"}, *parts[1:])
 
 
-# The search for one sentence as a page: its tree, every candidate in words, and what other beams would write.
+# A search as a page: its tree, a table of candidates, and the outputs of other beam sizes.
 
 
 def beam_page(tree: Searched) -> str:
@@ -81,7 +81,7 @@ def beam_page(tree: Searched) -> str:
 
 
 def search_section(tree: Searched) -> dict[str, Any]:
-    """What a page shows of a search."""
+    """The content of a section about a search."""
     ordered = sorted(tree.nodes, key=lambda one: (one.step, -one.score))
     return {
         "tree": tree,
@@ -97,7 +97,7 @@ def search_section(tree: Searched) -> dict[str, Any]:
 
 # One word in several sentences, layer by layer, as a page and as a picture.
 
-PAIRS = 6  # lines in a chart, beside the control's
+PAIRS = 6  # lines in a chart, without the control's
 
 
 def meaning_page(report: Compared) -> str:
@@ -124,7 +124,7 @@ def meaning_page(report: Compared) -> str:
 
 
 def meaning_svg(report: Compared) -> str:
-    """The word's way through the layers as a file of its own."""
+    """The points of a word in each layer as an SVG file."""
     return document(planes(report))
 
 

@@ -73,7 +73,7 @@ BIAS = "decoder.output.bias"
     ("change", "line"),
     [
         ({"size": 3}, rf"{BIAS} = \(3,\): must be"),
-        ({"fill": torch.nan}, f"{BIAS}: has numbers that are infinite, or none"),
+        ({"fill": torch.nan}, f"{BIAS}: has infinite numbers or NaN"),
         ({"without": BIAS}, f"{BIAS}: the model has no such weight; 1 are missing"),
         ({"extra": "decoder.more"}, r"decoder\.more: no such weight"),
     ],
@@ -96,7 +96,7 @@ def test_what_others_have_trained_is_finished(tmp_path: Path, capsys: pytest.Cap
 
 def test_a_place_that_is_taken_or_too_small_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = small_run(tmp_path / "run")
-    with pytest.raises(ModelError, match="run: is there already; choose another --out"):
+    with pytest.raises(ModelError, match="run: exists already; choose another --out"):
         write(changed(run), run)
     monkeypatch.setattr(foreign.shutil, "disk_usage", lambda _: type("Disk", (), {"free": 5}))
     with pytest.raises(ResourceError, match="there is room for 5; make room first"):

@@ -218,7 +218,7 @@ def test_pages_of_labels_show_what_each_word_was_worth(folder: Path, capsys: Cap
         page = tmp_path / f"{name}.html"
         assert run(["explain", str(trained(folder, name)), CAT, "--out", str(page)]) == 0
         written = page.read_text(encoding="utf-8")
-        assert "how much less probable each label gets when a word is blanked out." in written
+        assert "how much less probable each label gets when a word is masked." in written
         assert told in written
     capsys.readouterr()
 

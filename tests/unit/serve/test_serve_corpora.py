@@ -258,7 +258,7 @@ def test_corpora_are_not_taken_for_runs_and_no_run_takes_their_name(service: Tes
     assert service.get("/api/v1/runs").json()["runs"] == []
     assert list(find(tmp_path / "runs")) == []
     answer = service.post("/api/v1/trainings", json={"name": "corpora", "preset": "lstm", "corpus": "fable:fr"})
-    assert (answer.status_code, "is the folder of the corpora" in answer.json()["error"]) == (400, True)
+    assert (answer.status_code, "is the name of the folder of corpora" in answer.json()["error"]) == (400, True)
 
 
 @pytest.mark.parametrize(
@@ -385,7 +385,7 @@ def test_a_disk_that_cannot_be_written_is_a_complaint(tmp_path: Path, monkeypatc
         full()
     assert list(tmp_path.iterdir()) == []
     monkeypatch.setattr("regard.serve.corpora.MOST", 0)
-    with pytest.raises(ResourceError, match="which is the most"), corpora.receive("mine", "train.tsv"):
+    with pytest.raises(ResourceError, match="the limit; delete one"), corpora.receive("mine", "train.tsv"):
         pass
 
 
@@ -416,7 +416,7 @@ async def test_a_command_ends_when_its_time_is_up_or_nobody_waits(tmp_path: Path
     gone: Any = Asking(left=True)
     with pytest.raises(LateError, match="time = 0 s: was not enough"):
         await Commands(seconds=0.0)(stay, ["--version"], tmp_path)
-    with pytest.raises(LateError, match="has left"):
+    with pytest.raises(LateError, match="has disconnected"):
         await Commands()(gone, ["settings", "schema"], tmp_path)
     full = Commands()
     full._waiting = 4

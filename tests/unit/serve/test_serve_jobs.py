@@ -207,7 +207,7 @@ def test_what_is_not_trained_here_cannot_be_stopped_here(jobs: Jobs, children: s
 def test_only_so_many_at_once(jobs: Jobs, children: studios.Children) -> None:
     jobs.train("one", ASKED)
     jobs.train("two", ASKED)
-    with pytest.raises(BusyError, match="one, two: are going on, and 2 at once is the most"):
+    with pytest.raises(BusyError, match="one, two: are running, and 2 at once is the limit"):
         jobs.train("three", ASKED)
     assert len(children.asked) == 2
 
@@ -290,7 +290,7 @@ def test_a_comparison_tells_how_far_it_is_and_what_it_found(jobs: Jobs, children
     assert jobs.status(job.name).progress == pytest.approx(0.45)
     said(jobs, job.name, ("note", {"text": "testing every pair: 10 resamples"}))
     assert jobs.status(job.name).line.startswith("testing every pair")
-    with pytest.raises(BusyError, match="one is going on"):
+    with pytest.raises(BusyError, match="one is running"):
         jobs.compare(["a", "b"])
     found = {"rows": [], "conditions": {"data": f"{jobs.folder}/source"}}
     (jobs.folder / job.name / "result.json").write_text(json.dumps(found))
@@ -390,7 +390,7 @@ def test_an_interrupted_run_is_resumed(service: TestClient, children: studios.Ch
         ({"name": "../x"}, "not a name"),
         ({"overrides": ["data.source=/etc/passwd"]}, "data.source = /etc/passwd: is set by the corpus"),
         ({"overrides": ["data.corpus=hf://some/thing"]}, "is set by the corpus"),
-        ({"overrides": ["model.vectors.file=/etc/passwd"]}, "on the command line alone"),
+        ({"overrides": ["model.vectors.file=/etc/passwd"]}, "on the command line"),
         ({"overrides": ["model.head=8"]}, "no such setting"),
         ({"overrides": ["nothing"]}, "not an override"),
         ({"time": "soon"}, "not a time"),
@@ -437,7 +437,7 @@ def test_runs_are_compared_by_name_on_a_part_of_a_corpus(
 @pytest.mark.parametrize(
     ("body", "status", "complaint"),
     [
-        ({"runs": ["one", "one"]}, 400, "one is there twice"),
+        ({"runs": ["one", "one"]}, 400, "one is named twice"),
         ({"runs": ["one", "three"]}, 404, "no such run"),
         ({"runs": ["../one"]}, 404, "no such run"),
         ({"runs": []}, 400, "runs"),

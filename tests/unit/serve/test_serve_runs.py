@@ -113,7 +113,7 @@ def test_a_plain_language_finds_the_one_run_that_has_a_fuller_code(tmp_path: Pat
         settings.write_text(settings.read_text().replace("pt_BR", "pt_PT"))
         answer = client.post("/translate", json={"q": CAT, "source": "en", "target": "pt"})
         assert answer.status_code == 400
-        assert answer.json()["error"].endswith("may be eng_Latn to pt_BR, eng_Latn to pt_PT; say which")
+        assert answer.json()["error"].endswith("are ambiguous: eng_Latn to pt_BR, eng_Latn to pt_PT; choose one")
     library.close()
 
 

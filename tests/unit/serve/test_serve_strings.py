@@ -212,7 +212,7 @@ def test_subtitles_keep_their_times_and_lines() -> None:
 
 
 def test_other_files_are_refused() -> None:
-    with pytest.raises(DataError, match=r"file = a\.doc: not a kind"):
+    with pytest.raises(DataError, match=r"file = a\.doc: not a format"):
         strings.read("a.doc", b"")
     with pytest.raises(DataError, match="byte 1 is not UTF-8"):
         strings.read("a.po", b"\xff")
@@ -288,7 +288,7 @@ def test_a_verb_translates_a_file_of_strings(tmp_path: Path, capsys: Capture) ->
     assert "1 texts, 0 of them unchanged" in capsys.readouterr().err
     assert 'msgstr "Le %s a mangé la souris."' in (tmp_path / "fr.po").read_text(encoding="utf-8")
     assert cli(["translate", "demo", "text", "--file", str(tmp_path / "a.po")]) == 2
-    assert "is translated as a whole file" in capsys.readouterr().err
+    assert "is translated as a whole; leave out" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("with_demo")

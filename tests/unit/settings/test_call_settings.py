@@ -246,7 +246,7 @@ def test_the_shell_completes_settings(monkeypatch: pytest.MonkeyPatch, capsys: C
             ["beam", "demo", CAT, "--out", "tree.txt"],
             "--out = tree.txt: not a format that is written; end its name in .html",
         ),
-        (["explain", "demo", CAT, "--out", "x"], "end it in .html or .svg or .png or .safetensors"),
+        (["explain", "demo", CAT, "--out", "x"], "end its name in .html or .svg or .png or .safetensors"),
         (["studio", "a", "b"], "FOLDER = b: the studio shows one folder of runs"),
         (["data", "make", "fable", "x", "--words", "20"], "--words = 20: not a range of lengths"),
         (["beam", "demo", CAT, "decode.sample=true"], "decode.sample: not for regard beam"),

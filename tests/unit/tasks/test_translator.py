@@ -493,7 +493,7 @@ def test_a_dash_is_stdin(trained: Path, capsys: Capture, monkeypatch: pytest.Mon
         assert run(["translate", str(trained), *arguments, "--beam", "1"]) == 0
         assert capsys.readouterr().out.split("\n") == [alone[0], "", alone[1], ""]
     assert run(["translate", str(trained), "the cat", "--file", "-"]) == 2
-    assert "there are texts on the command line too" in capsys.readouterr().err
+    assert "given together with texts" in capsys.readouterr().err
 
 
 def test_lines_before_a_bad_one_are_answered(trained: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
