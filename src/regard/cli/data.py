@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, get_args
@@ -121,11 +120,7 @@ def _show_check(report: CheckReport) -> None:
     elif any(finding.kind == "mismatch" for finding in report.findings):
         say(f"\nto find where the two sides are shifted: regard data check {shlex.join(report.files)} --find-shift")
     elif ratio:
-        say("\nto mend or drop these: " + _cleaning(report.files))
-
-
-def _cleaning(files: Sequence[str]) -> str:
-    return f"regard data clean {shlex.join(files)} --out clean"
+        say(f"\nto mend or drop these: regard data clean {shlex.join(report.files)} --out clean")
 
 
 def _find_shift(files: list[Path]) -> int:

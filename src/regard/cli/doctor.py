@@ -48,7 +48,7 @@ def doctor(context: typer.Context) -> None:
         "demo": _demo(),
         "runs": _runs(),
         **{name: _version(name) or "not installed" for name in PACKAGES},
-        **{name: _extra(name, purpose) for name, purpose in EXTRAS.items()},
+        **{name: _version(name) or f"not installed; for {use}: pip install {name}" for name, use in EXTRAS.items()},
     }
     if common(context).json:
         print(json.dumps(found, indent=2))
@@ -86,10 +86,6 @@ def _runs() -> str:
     words += [f"not readable: {', '.join(bad[:5])}; see: regard runs ls --json"] if bad else []
     words += [f"{len(left)} leftovers of killed processes; see: regard runs sweep"] if left else []
     return "; ".join(words)
-
-
-def _extra(name: str, purpose: str) -> str:
-    return _version(name) or f"not installed; for {purpose}: pip install {name}"
 
 
 def _version(name: str) -> str:

@@ -6,7 +6,7 @@ import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -63,11 +63,18 @@ def evaluate(
     counts = evaluation.training_counts(opened, texts.sources)
     aligned = None if golds is None else _alignment(run, texts, golds, wanted, asked.place)
     result = evaluation.evaluate(texts, outputs, counts, wanted, aligned)
-    judged = _comet(texts, outputs, wanted.comet, asked.place) if wanted.comet else []
+    judged: list[Quality] = []
+    if wanted.comet:
+        from regard.metrics.comet import comet
+
+        gpus = int(asked.place.startswith("cuda"))
+        judged = [comet(texts.sources, outputs, texts.references, wanted.comet, gpus=gpus)]
     origin = ", ".join(how(call.decode)) if hypotheses is None else str(hypotheses)
     if asked.json:
         about = {"run": str(run), "source": str(source), "target": str(target), "output": origin}
-        put(json.dumps(about | _as_dict(result, judged), ensure_ascii=False, indent=2))
+        shown = asdict(result)
+        shown["qualities"] += [asdict(quality) for quality in judged]
+        put(json.dumps(about | shown, ensure_ascii=False, indent=2))
     else:
         _show(result, judged, f"{run} on {source}, {target}: {result.sentences:,} sentences, {origin}", wanted)
 
@@ -134,18 +141,6 @@ def _write(path: Path, lines: list[str]) -> None:
 
     with new_file(path) as file:
         file.writelines(f"{line}\n".encode() for line in lines)
-
-
-def _comet(texts: Texts, outputs: list[str], model: str, place: str) -> list[Quality]:
-    from regard.metrics.comet import comet
-
-    return [comet(texts.sources, outputs, texts.references, model, gpus=int(place.startswith("cuda")))]
-
-
-def _as_dict(result: Evaluation, judged: list[Quality]) -> dict[str, Any]:
-    shown = asdict(result)
-    shown["qualities"] += [asdict(quality) for quality in judged]
-    return shown
 
 
 def _show(result: Evaluation, judged: list[Quality], title: str, how: MeasureSettings) -> None:

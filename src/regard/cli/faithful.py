@@ -12,7 +12,7 @@ from regard.cli.verb import called, common, only_one, with_settings
 from regard.errors import SettingsError
 
 if TYPE_CHECKING:
-    from regard.explain.faithful import Faithfulness, Figure
+    from regard.explain.faithful import Faithfulness
     from regard.metrics.alignment import Gold
 
 LIMIT = "measure.limit=50"
@@ -70,7 +70,9 @@ def _texts(source: Path, target: Path | None, alignment: str) -> tuple[list[tupl
 
 
 def lines_of(found: Faithfulness) -> list[str]:
-    """A line a method, the most faithful first."""
+    """A line for each method, the most faithful first."""
+    from regard.show.faithful_page import figure
+
     shown = [
         (head, place)
         for place, head in enumerate(HEADS)
@@ -82,21 +84,16 @@ def lines_of(found: Faithfulness) -> list[str]:
             *(each.faithfulness, each.comprehensiveness, each.sufficiency, each.agreement, each.redrawn),
             *(each.error_rate, each.riddles),
         )
-        cells = [*map(_figure, figures), f"{each.seconds:.2f}"]
+        cells = [*map(figure, figures), f"{each.seconds:.2f}"]
         mark = "▸" if each.method == found.best else "≈" if each.as_good else " "
         lines.append(f"{mark} {each.method:22}" + "".join(f"{cells[place]:>14}" for _, place in shown))
     return lines
 
 
-def _figure(figure: Figure | None) -> str:
-    if figure is None:
-        return ""
-    value, low, high = figure
-    return f"{value:.2f} ±{(high - low) / 2:.2f}".replace("-", "−")
-
-
 def _remarks(found: Faithfulness) -> list[str]:
     """Remarks on the table."""
+    from regard.show.faithful_page import figure
+
     lines = [
         f"{found.sentences} sentences, {found.words} words of {found.measured_on}; {found.left_out:,} lines left out"
     ]
@@ -104,7 +101,7 @@ def _remarks(found: Faithfulness) -> list[str]:
     lines += [told for each in found.methods if (told := found.caution(each.method))]
     if found.aligner is not None:
         better = f"those of {found.links} have fewer errors and are shown first" if found.links else "none has fewer"
-        lines.append(f"the run's own links have an AER of {_figure(found.aligner)}; {better}")
+        lines.append(f"the run's own links have an AER of {figure(found.aligner)}; {better}")
     lines += [f"{name}: not measured ({why})" for name, why in found.refused.items()]
     lines.append("± is half of the interval of 95 %; masking is favoured by this measure, docs/looking-inside.md")
     return lines

@@ -41,8 +41,12 @@ def report(
     for path in files:
         check_suffix(path)
     asked, call = common(context), called("report", overrides)
+    made: RunReport | Comparison
     if len(folders) == 1:
-        made = _report(folders[0], (source, target), pin, call, asked)
+        from regard.evaluate.report import report
+
+        how, device = call.measure, asked.device
+        made = report(folders[0], source, target, decode=call.decode, measure=how, pins=pin, device=device, tell=say)
     else:
         made = _compared(folders, (source, target), call, asked)
     tell(str(made))
@@ -51,14 +55,6 @@ def report(
         say(f"written: {path}")
     if asked.json:
         put(json.dumps(made.as_json(), ensure_ascii=False))
-
-
-def _report(
-    run: str, test: tuple[str, str], pins: list[str] | None, call: CallSettings, asked: Common
-) -> RunReport | Comparison:
-    from regard.evaluate.report import report
-
-    return report(run, *test, decode=call.decode, measure=call.measure, pins=pins, device=asked.device, tell=say)
 
 
 def _beside(runs: Sequence[str]) -> list[Path]:

@@ -29,7 +29,8 @@ def read(package: Package) -> Foreign:
     where = str(package.file)
     file = TorchFile(package.file)
     tensors, config = _tensors(file), _config(file)
-    tie = "all" if config.get("share_all_embeddings") else _tie(config)
+    tie = "target" if config.get("share_decoder_input_output_embed") else "none"
+    tie = "all" if config.get("share_all_embeddings") else tie
     learned = bool(config.get("encoder_learned_pos"))
     family = Family(tensors, where, tie=tie, learned=learned, ignored=_IGNORED)
     if learned != bool(config.get("decoder_learned_pos")):
@@ -61,10 +62,6 @@ def _config(file: TorchFile) -> Mapping[str, Any]:
     if not isinstance(found, dict) or not str(found.get("arch", found.get("_name", ""))).startswith(_KINDS):
         raise ModelError(f"{file.path}: contains no Transformer (args.arch); only those are read")
     return found
-
-
-def _tie(config: Mapping[str, Any]) -> str:
-    return "target" if config.get("share_decoder_input_output_embed") else "none"
 
 
 def _settings(config: Mapping[str, Any], family: Family, where: str) -> dict[str, Any]:

@@ -49,7 +49,8 @@ class _SafeTensors:
 
     def __init__(self, paths: list[Path]) -> None:
         try:
-            self.files = {name: file for file in map(_safe, paths) for name in file.keys()}  # noqa: SIM118
+            files: list[Any] = [safe_open(path, framework="pt") for path in paths]
+            self.files = {name: file for file in files for name in file.keys()}  # noqa: SIM118
         except SafetensorError as problem:
             raise ModelError(f"{paths[0].parent}: not a safetensors file, or damaged ({problem})") from None
         self.names = list(self.files)
@@ -60,10 +61,6 @@ class _SafeTensors:
     def tensor(self, name: str) -> Tensor:
         found: Tensor = self.files[name].get_tensor(name)
         return found.float()
-
-
-def _safe(path: Path) -> Any:
-    return safe_open(path, framework="pt")
 
 
 class _Loaded:
@@ -122,15 +119,12 @@ def from_transformers(model: PreTrainedModel, unknown: int | None = None) -> tup
     family = _family(_Loaded(model.state_dict()), str(config["model_type"]), config)
     sizes = (family.shape(family.embedding(side))[0] for side in ("encoder", "decoder"))
     source, target = (_ids([str(number) for number in range(size)], config, unknown) for size in sizes)
-    made = build.encoder_decoder(_settings(config, family).model, len(source.pieces), len(target.pieces))
+    settings = settled({"model": _model(config, family)}, family.where)
+    made = build.encoder_decoder(settings.model, len(source.pieces), len(target.pieces))
     made = made.to(next(model.parameters()).dtype)  # before weights are copied, so that float64 is not rounded
     with torch.no_grad():
         load_model(made, dict(family.weights(source, target)), family.where)
     return made.eval(), source, target
-
-
-def _settings(config: Mapping[str, Any], family: Family) -> Any:
-    return settled({"model": _model(config, family)}, family.where)
 
 
 def _config(folder: Path) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -124,13 +124,12 @@ class Trainings:
     def all(self) -> list[Training]:
         """Running ones first, then the newest."""
         paths = self.jobs.library.runs()  # lists the whole folder: once for all
-        found = [self._one(name, paths.get(name)) for name in {**paths, **self.jobs.trainings()}]
-        return sorted(found, key=lambda each: (each.state != "running", -each.changed))
+        trainings = [self.one(name, paths) for name in {**paths, **self.jobs.trainings()}]
+        return sorted(trainings, key=lambda each: (each.state != "running", -each.changed))
 
-    def one(self, run: str) -> Training:
-        return self._one(run, self.jobs.library.runs().get(run))
-
-    def _one(self, run: str, path: Path | None) -> Training:
+    def one(self, run: str, paths: Mapping[str, Path] | None = None) -> Training:
+        """The training of a run; ``paths`` are the folders of all runs, if they are known."""
+        path = (self.jobs.library.runs() if paths is None else paths).get(run)
         job = self.jobs.training(run)
         if path is None and job is None:
             self.jobs.library.path(run)  # raises: no such run
@@ -143,7 +142,7 @@ class Trainings:
             **vars(summary),
             **({} if settings is None else settings.train.model_dump(include={"validate_every", "watch"})),
             "state": "running" if running else "failed" if words else summary.state,
-            "stage": self._stage(run, path) if running else "",
+            "stage": self.stage(run, path) if running else "",
             "note": plain(words) or self.jobs.shown(summary.note),
             "error": explained(words, right) if words else None,
         }
@@ -162,11 +161,8 @@ class Trainings:
             return known, None
         return replace(known, **listing.by_settings(settings)), settings
 
-    def stage(self, run: str) -> Stage:
+    def stage(self, run: str, path: Path | None) -> Stage:
         """The stage of a running training, by the last line of its log."""
-        return self._stage(run, self.jobs.library.runs().get(run))
-
-    def _stage(self, run: str, path: Path | None) -> Stage:
         job = self.jobs.training(run)
         began = 0.0
         if job is not None and job.alive:
@@ -205,7 +201,7 @@ class Trainings:
                     yield _event("end", await asyncio.to_thread(self._ending, run))
                     return
                 continue
-            stage = await asyncio.to_thread(self.stage, run)
+            stage = await asyncio.to_thread(lambda: self.stage(run, self.jobs.library.runs().get(run)))
             silence = 0.0 if lines or stage != shown else silence + TICK
             if stage != shown:
                 yield _event("state", {"state": "running", "stage": stage})

@@ -193,7 +193,8 @@ class Worker:
             ) from None
         finally:
             if answer.cancelled():
-                self._leave(answer)
+                with self._changed:
+                    self._queue = deque(job for job in self._queue if job.answer is not answer)
 
     def _enter(self, jobs: Sequence[_Job]) -> None:
         with self._changed:
@@ -208,10 +209,6 @@ class Worker:
                 self._thread.start()
                 _at_work.add(self)
             self._changed.notify()
-
-    def _leave(self, answer: Future[Any]) -> None:
-        with self._changed:
-            self._queue = deque(job for job in self._queue if job.answer is not answer)
 
     # On the thread that owns the model
 

@@ -64,14 +64,6 @@ class FileQuestion(LibreBody):
     keep: Annotated[str, Field(max_length=LINE, description="Terms not to translate, separated by commas.")] = ""
 
 
-class FileReply(BaseModel):
-    """The address of the translated file."""
-
-    model_config = ConfigDict(populate_by_name=True)
-
-    address: Annotated[str, Field(alias="translatedFileUrl", description="The newest 64 files are kept.")]
-
-
 class TranslateReply(BaseModel):
     """The translation; for several texts, lists in their order."""
 
@@ -128,8 +120,8 @@ async def translate(request: Request, response: Response) -> TranslateReply:
 
 
 @router.post("/translate_file", openapi_extra=_takes(FileQuestion, _MULTIPART))
-async def translate_file(request: Request) -> FileReply:
-    """Translate the strings of a file, which otherwise stays the same. The answer has its address."""
+async def translate_file(request: Request) -> dict[Literal["translatedFileUrl"], str]:
+    """Translate the strings of a file, which otherwise stays the same. The newest 64 files can be downloaded."""
     values = await _values(request)
     name, content = values.get("file", ("", b"")) if isinstance(values.get("file"), tuple) else ("", b"")
     question = await _question(request, FileQuestion, values | {"file": name})
@@ -149,7 +141,7 @@ async def translate_file(request: Request) -> FileReply:
     kept[place] = written
     while len(kept) > _FILES:
         kept.popitem(last=False)
-    return FileReply(address=f"{request.base_url}download_file/{place}")
+    return {"translatedFileUrl": f"{request.base_url}download_file/{place}"}
 
 
 async def _strings(request: Request, texts: Sequence[str], run: str, keep: Sequence[str]) -> list[str]:
