@@ -72,7 +72,7 @@ def asked_for(
     if settings.train.base != ("" if base is None else str(base)):
         raise SettingsError(BASE)
     if settings.model.vectors.file:
-        raise SettingsError("model.vectors.file: the service reads no such files; use regard train on the command line")
+        raise SettingsError("model.vectors.file: the service reads no such files; train on the command line")
     return asked
 
 

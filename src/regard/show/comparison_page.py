@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from regard.evaluate.comparison import LEVEL, Comparison, Conditions, Row, costs
 from regard.metrics import numbers
 from regard.metrics.paired import LOWER_IS_BETTER, Verdict, holm
-from regard.show.buckets import groups
-from regard.show.page import render, several
+from regard.show.page import groups, render, several
 from regard.show.pictures import Chart, Point, Series, linear
 from regard.show.sentences import wrong_words
 

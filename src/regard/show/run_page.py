@@ -11,8 +11,7 @@ from regard.evaluate.run_report import Look, ReportExample, RunReport
 from regard.evaluate.verdict import headline, verdict
 from regard.explain.heatmap import HeatMap
 from regard.metrics.labels import Confusion
-from regard.show.buckets import groups
-from regard.show.page import render, sentence
+from regard.show.page import groups, render, sentence
 from regard.show.page import search_section as search
 from regard.show.pictures import Chart, Grid, Point, Series, linear, logarithmic
 from regard.show.sentences import lighting, linked_output, linked_source, notes, wrong_words

@@ -7,7 +7,7 @@ import json
 import re
 import secrets
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from email.message import Message
 from pathlib import PurePath
 from typing import Annotated, Any, Final, Literal, TypeVar
@@ -25,8 +25,8 @@ from regard.serve.detect import Detection
 from regard.serve.guard import AUTHORIZED
 from regard.serve.library import Library
 from regard.serve.limits import LINE, NAME, KindError, TooLargeError
+from regard.serve.markup import Page
 from regard.serve.pairs import current_pairs, detector
-from regard.serve.passage import passage, ranked
 from regard.serve.worker import Translated
 from regard.settings.languages import Languages, matching, name_of
 
@@ -360,6 +360,7 @@ def _run(known: Mapping[Languages, str], source: str, target: str) -> str:
 # Translating
 
 
+Render = Callable[[Sequence[Translated], int], list[str]]
 Rendered = tuple[list[str], str, list[str]]  # of a text: translations, best first; a warning; unknown words
 
 
@@ -392,3 +393,28 @@ async def _translate(
     results = await asyncio.gather(*(of_run(run) for run in dict.fromkeys(runs)))
     merged = {number: outputs for result in results for number, outputs in result.items()}
     return [merged[number] for number in range(len(texts))]
+
+
+def passage(text: str, *, markup: bool) -> tuple[list[str], Render]:
+    """The texts to translate, and a function that makes different translations of the whole from theirs, best first, at
+    most so many. The translator cuts plain text into sentences; HTML is cut here, and its tags follow its words."""
+    page = Page(text) if markup else None
+
+    def whole(found: Sequence[Translated], rank: int) -> str:
+        if page is None:
+            return ranked(found[0], rank)[0]
+        pairs = zip(page.sentences, found, strict=True)
+        return page.render(sentence.render(*ranked(each, rank)) for sentence, each in pairs)
+
+    def render(found: Sequence[Translated], count: int) -> list[str]:
+        return list(dict.fromkeys(whole(found, rank) for rank in range(count)))
+
+    return [text] if page is None else [sentence.source for sentence in page.sentences], render
+
+
+def ranked(found: Translated, rank: int) -> tuple[str, list[tuple[int, int]]]:
+    """The translation of this rank, or the last, and the links of target and source word."""
+    translation, links, *_ = found
+    rank = min(rank, len(translation.outputs) - 1)
+    places = [(link.target_place, link.source_place) for link in links[rank]] if links else []
+    return translation.outputs[rank].text, places

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal, TypeVar, get_args
 
 from fastapi import APIRouter, Request, Response
 from pydantic import Field, JsonValue
 
-from regard.explain.answer import Answer, Sentence
+from regard.errors import DataError
+from regard.explain.answer import Answer, OfSentence, Sentence
 from regard.explain.attribution import METHODS, POINTS, check_method
 from regard.explain.beam import Searched, drawn, search_tree
 from regard.explain.edits import MOST, from_data
@@ -24,10 +25,11 @@ from regard.explain.walkthrough.step import Walkthrough
 from regard.serve.answers import Problem
 from regard.serve.library import Library
 from regard.serve.limits import BEAM, LINE, NAME, SENTENCES, TEXT, WORD, Body
-from regard.serve.passage import about_sentence, cut_up
 from regard.serve.routes.translate import Decode
 from regard.serve.worker import Model
 from regard.settings.call import DRAWN, LOOKED
+from regard.text.reading import Unknown
+from regard.text.sentences import cut
 
 _RUN = Field(description="Name of a run.", max_length=NAME, examples=["demo"])
 _TEXT = Field(description="The sentence to look into.", max_length=TEXT, examples=["the black cat sleeps"])
@@ -139,6 +141,8 @@ PROBLEMS = {
     404: {"model": Problem, "description": "There is no such run, or the run has no such part."},
     503: {"model": Problem, "description": "The service cannot do this now."},
 }
+Found = TypeVar("Found", bound=OfSentence)
+UNKNOWN = "<unk>"  # as a search writes it
 router = APIRouter(prefix="/api/v1", tags=["look inside"], responses=PROBLEMS)  # type: ignore[arg-type]
 
 
@@ -245,3 +249,36 @@ async def walkthrough(request: Request, body: WalkthroughBody) -> Response:
         return about_sentence(model, body.text, body.sentence, walk, lambda found: " ".join(found.target.words))
 
     return await answered(request, body.run, work)
+
+
+# One sentence of a text, with remarks on it
+
+
+def about_sentence(
+    model: Model, text: str, number: int, answer: Callable[[str], Found], output: Callable[[Found], str]
+) -> Found:
+    """The answer about one sentence of a text, counted from 0, with remarks on its output. Models that do not translate
+    read a text whole."""
+    sentences = (cut_up(text) if model.task == "translate" else ()) or (Sentence(0, len(text), text),)
+    if number >= len(sentences):
+        raise DataError(f"sentence = {number}: the text has {len(sentences)}, counted from 0; choose one of these")
+    found = answer(sentences[number].text)
+    unknown, warning = _remarks(model, sentences[number].text, output(found))
+    return replace(found, sentences=sentences, sentence=number, unknown=unknown, warning=warning)
+
+
+def _remarks(model: Model, text: str, output: str) -> tuple[tuple[Unknown, ...], str]:
+    """Words that a translator has never seen, and its warnings."""
+    if model.task != "translate":
+        return (), ""
+    passage = model.search.read(text)
+    words = list(dict.fromkeys(each.word for each in passage.unknown))
+    copied = [output, *words] if output.count(UNKNOWN) >= len(words) else [output]  # each has its <unk>
+    return passage.unknown, "; ".join(passage.remarks(" ".join(copied), model.language))
+
+
+def cut_up(text: str) -> tuple[Sentence, ...]:
+    """Every sentence with its start and end."""
+    found = cut(text)
+    places = zip(found.sentences, found.spans, strict=True)
+    return tuple(Sentence(start, end, sentence) for sentence, (start, end) in places)
