@@ -166,7 +166,7 @@ def test_a_settings_file_is_taken_as_it_is() -> None:
         (["gru", "--corpus", "fable:fr", "data.pairs=97", "train.step=graph"], "train.step = graph: needs one GPU"),
         (
             ["gru", "--corpus", "fable:fr", "data.pairs=97", "--steps", "+5"],
-            "--steps = +5: not a number of steps; a new run takes",
+            "--steps = +5: not a number of steps; give",
         ),
         (["--resume", "runs/x", "train.rate=1"], "uses the run's own settings; add only --time or --steps"),
     ],

@@ -227,7 +227,7 @@ def test_a_folder_that_is_there_and_a_recurrent_run_are_refused(tmp_path: Path) 
     settings = tiny.settings("bahdanau")
     model = regard.encoder_decoder(settings.model, both.source.size, both.target.size)
     made = Foreign(settings, model_tensors(model).items(), both, Origin("none", "test"))
-    with pytest.raises(ModelError, match=r"model\.kind = recurrent: Marian is a Transformer"):
+    with pytest.raises(ModelError, match=r"model\.kind = recurrent: only Transformers can be exported"):
         export(open_translator(write(made, tmp_path / "recurrent").folder), tmp_path / "other")
     (tmp_path / "hf").mkdir()
     (tmp_path / "hf" / "mine").touch()
