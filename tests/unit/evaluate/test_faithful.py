@@ -350,5 +350,5 @@ def test_the_verb_measures_shows_and_keeps(run: Path, tmp_path: Path, capfd: pyt
     assert cli(["faithful", str(run), *files[:1], "measure.resamples=20", "measure.limit=1", "--json"]) == 0
     assert json.loads(capfd.readouterr().out)["sentences"] == 1
     assert cli(["faithful", str(run), files[0], files[2]]) == 2
-    assert "is of given translations" in capfd.readouterr().err
+    assert "aligns given translations" in capfd.readouterr().err
     (run / "faithful.json").unlink()

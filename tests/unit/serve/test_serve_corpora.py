@@ -420,7 +420,7 @@ async def test_a_command_ends_when_its_time_is_up_or_nobody_waits(tmp_path: Path
         await Commands()(gone, ["settings", "schema"], tmp_path)
     full = Commands()
     full._waiting = 4
-    with pytest.raises(BusyError, match="too many wait"):
+    with pytest.raises(BusyError, match="too many are waiting"):
         await full(stay, ["--version"], tmp_path)
     with pytest.raises(SettingsError, match=r"^preset = lstn: no such preset; did you mean 'lstm'\?$"):
         await Commands()(stay, ["settings", "show", "lstn"], tmp_path)
