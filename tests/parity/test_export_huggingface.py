@@ -232,5 +232,5 @@ def test_a_folder_that_is_there_and_a_recurrent_run_are_refused(tmp_path: Path) 
     (tmp_path / "hf").mkdir()
     (tmp_path / "hf" / "mine").touch()
     material = loaded(tmp_path / "run", joint(), "model.tie=all")
-    with pytest.raises(ModelError, match="is there already"):
+    with pytest.raises(ModelError, match="exists already"):
         export(material, tmp_path / "hf")

@@ -217,7 +217,7 @@ def change(folder: Path, name: str, **values: Any) -> None:
 @pytest.mark.parametrize(
     ("name", "values", "line"),
     [
-        ("config.json", {"model_type": "t5"}, "model_type = t5: is not read"),
+        ("config.json", {"model_type": "t5"}, "model_type = t5: not supported"),
         ("config.json", {"activation_function": "tanh"}, "activation_function = tanh: not supported"),
         ("config.json", {"decoder_attention_heads": 4}, "decoder_attention_heads = 4: the encoder has 5"),
         ("config.json", {"encoder_attention_heads": 7, "decoder_attention_heads": 7}, "model.heads = 7"),
@@ -265,7 +265,7 @@ def test_files_that_are_not_what_they_should_be_are_refused(tmp_path: Path) -> N
     with pytest.raises(ModelError, match="pieces: the model has"):
         imported(tmp_path / "model", tmp_path / "run")
     (tmp_path / "model" / "model.safetensors").write_bytes(b"x" * 20)
-    with pytest.raises(ModelError, match="not a safetensors file, or a damaged one"):
+    with pytest.raises(ModelError, match="not a safetensors file, or damaged"):
         imported(tmp_path / "model", tmp_path / "run")
     (tmp_path / "model" / "model.safetensors").unlink()
     torch.save([model.lm_head.weight], tmp_path / "model" / "pytorch_model.bin")

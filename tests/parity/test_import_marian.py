@@ -268,7 +268,7 @@ def test_damaged_binary_files_are_refused(tmp_path: Path) -> None:
     data = path.read_bytes()
     assert is_model(path)
     for broken, line in [
-        (data[:-100], "is cut short, damaged"),
+        (data[:-100], "is incomplete, damaged"),
         (struct.pack("<Q", 2) + data[8:], "no model"),
         (data[:8] + struct.pack("<Q", 1 << 40) + data[16:], "version 1, .* tensors: only version 1 is read"),
     ]:
@@ -309,7 +309,7 @@ def test_damaged_archives_are_refused(tmp_path: Path) -> None:
         module.read(package)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("special:model.yml.npy", bytes(1 << 22))
-    with pytest.raises(ModelError, match="unfolds to 4,194,304 bytes in 1 arrays"):
+    with pytest.raises(ModelError, match="unpacks to 4,194,304 bytes in 1 arrays"):
         module.read(package)
 
 

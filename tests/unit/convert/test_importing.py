@@ -94,7 +94,7 @@ def test_the_verb_says_what_it_found(engine: Path, tmp_path: Path, capsys: pytes
     assert verb(["import", str(engine), "--out", str(tmp_path / "run")]) == 0
     said = capsys.readouterr().err
     assert "CTranslate2 6, float32; Transformer, 2+2 layers, 3 heads, width 15" in said
-    assert "licence: not stated; ask those who made the model" in said
+    assert "licence: not stated; ask the authors of the model" in said
     assert verb(["import", str(engine), "--out", str(tmp_path / "two"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["format"] == "CTranslate2 6, float32"
 
@@ -105,7 +105,7 @@ def test_several_models_must_be_chosen_from(engine: Path, tmp_path: Path) -> Non
     with pytest.raises(ModelError, match="contains 2 models; choose one with --part: one, two"):
         imported(tmp_path / "both", tmp_path / "run")
     assert origin_of(imported(tmp_path / "both", tmp_path / "run", part="two")) is not None
-    with pytest.raises(ModelError, match="no model called three that is known here"):
+    with pytest.raises(ModelError, match="no model called three in a known format"):
         imported(tmp_path / "both", tmp_path / "other", part="three")
 
 
@@ -182,7 +182,7 @@ def test_files_that_are_read_whole_have_a_size_and_a_form(tmp_path: Path, monkey
         with pytest.raises(ModelError, match=line):
             read_json(path)
     monkeypatch.setattr(package, "LARGEST_TEXT", 1)
-    with pytest.raises(ModelError, match="has 2 bytes; 1 are the most"):
+    with pytest.raises(ModelError, match="has 2 bytes; 1 is the limit"):
         read_bytes(path)
 
 
@@ -228,13 +228,13 @@ FILES: dict[str, tuple[bytes, str]] = {
     "nothing": (b"", "is empty; copy it again"),
     "half a number": (b"\6\0", "is incomplete, damaged or no model"),
     "another format": (b"\x07\0\0\0", "format 7: up to 6 is read"),
-    "another kind": (b"\6\0\0\0\x0c\0WhisperSpec\0\0\0\0\0", "WhisperSpec: only Transformers that translate"),
-    "an empty name": (b"\6\0\0\0\0\0", "is cut short, damaged"),
+    "another kind": (b"\6\0\0\0\x0c\0WhisperSpec\0\0\0\0\0", "WhisperSpec: only translating Transformers"),
+    "an empty name": (b"\6\0\0\0\0\0", "is incomplete, damaged"),
     "numbers": (
         b"\4\0\0\0\x10\0TransformerSpec\0\1\0\0\0\1\0\0\0\2\0a\0\1\5\0\0\0\0\1\0\0\0",
         "its numbers do not fill it",
     ),
-    "a size beyond": (HEAD + b"\1\5\0\0\0\1\5\0\0\0", "is cut short"),
+    "a size beyond": (HEAD + b"\1\5\0\0\0\1\5\0\0\0", "is incomplete"),
 }
 
 
