@@ -64,7 +64,7 @@ def test_two_files_are_enough(capsys: pytest.CaptureFixture[str]) -> None:
     assert settings.data.source == str(Path("text.en").absolute())
     assert (settings.model.kind, settings.train.schedule) == ("transformer", "cosine")
     assert cli(["train", *TINY, *corpus_of(120), "--steps", "1", "model.heads=2", "--device", "cpu"]) == 0
-    assert "training runs/en-fr-2, as there is one of its name already;" in errors_of(capsys)
+    assert "training runs/en-fr-2, because a run of its name exists;" in errors_of(capsys)
 
 
 @pytest.mark.parametrize("rows", [1, 3, 30])
@@ -166,9 +166,9 @@ def test_a_settings_file_is_taken_as_it_is() -> None:
         (["gru", "--corpus", "fable:fr", "data.pairs=97", "train.step=graph"], "train.step = graph: needs one GPU"),
         (
             ["gru", "--corpus", "fable:fr", "data.pairs=97", "--steps", "+5"],
-            "--steps = +5: not a number of steps; a new run takes",
+            "--steps = +5: not a number of steps; give",
         ),
-        (["--resume", "runs/x", "train.rate=1"], "goes on with the run's own settings; add --time or --steps"),
+        (["--resume", "runs/x", "train.rate=1"], "uses the run's own settings; add only --time or --steps"),
     ],
 )
 def test_errors_come_early(arguments: list[str], problem: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -135,7 +135,7 @@ def pack(folder: Path, file: Path, *, everything: bool = False, half: bool = Fal
     With `half`, weights of 16 bits: half the size, to use the model and no more.
     """
     if half and everything:
-        raise SettingsError("--half: keeps weights for using the model, --all for training on; choose one")
+        raise SettingsError("half, everything: weights of 16 bits cannot be resumed from; choose one")
     if not file.name.endswith(SUFFIXES):
         raise SettingsError(f"FILE = {file}: not a kind of archive that is written here; use {', '.join(SUFFIXES)}")
     run = Run.open(folder)
@@ -186,7 +186,7 @@ def _halved(path: Path) -> bytes:
         tensors = {name: array.astype(np.float16) for name, array in load_file(path).items()}
     for name, array in tensors.items():
         if not np.isfinite(array).all():
-            raise ModelError(f"{path}: {name} has numbers beyond 65,504, the largest of 16 bits; leave --half out")
+            raise ModelError(f"{path}: {name} has numbers beyond 65,504, the largest of 16 bits; use --to archive")
     return save(tensors)
 
 

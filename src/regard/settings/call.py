@@ -124,10 +124,14 @@ class MeasureSettings(Frozen):
 class ServeSettings(Frozen):
     """What a service lets in and how much of it."""
 
+    host: str = "127.0.0.1"
+    """The address to listen on; any but this machine's needs a token."""
+    token: str = ""
+    """What clients must send; REGARD_TOKEN does the same, unseen by other users. Made up if one is needed."""
     pin: Words = ()
     """Runs to use for their task and languages, not the best."""
     admin_token: str = ""
-    """Needed to train, upload, rename and remove; REGARD_ADMIN_TOKEN does the same. None: --token is enough."""
+    """Needed to train, upload, rename and remove; REGARD_ADMIN_TOKEN does the same. None: serve.token is enough."""
     read_only: bool = False
     """Nobody trains, uploads, renames or removes."""
     allow_host: Words = ()
@@ -181,7 +185,7 @@ TAKEN: dict[str, dict[str, tuple[str, ...]]] = {
     "compare": {"decode": TRANSLATING, "measure": (*COMPARED, "texts")},
     "report": {"decode": TRANSLATING, "measure": COMPARED},
     "explain": {"decode": LOOKED},
-    "faithful": {"measure": ("limit", "resamples", "seed")},
+    "faithful": {"measure": ("limit", "resamples", "seed", "alignment")},
     "walk": {"decode": LOOKED},
     "beam": {"decode": DRAWN},
     "serve": {

@@ -233,7 +233,7 @@ def _can_go_on(run: Run) -> None:
     found = steps(run.checkpoints)
     if found and not any((path / checkpoint.OPTIMIZER).exists() for path in found):
         raise ModelError(
-            f"{run.folder}: holds weights alone and cannot be resumed; export the run with --all where it was trained"
+            f"{run.folder}: holds weights alone and cannot be resumed; where it was trained, use --to archive-all"
         )
 
 

@@ -338,7 +338,7 @@ def test_the_verbs_take_an_engine(copied: Path, tmp_path: Path, capsys: Capture)
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["--to", "onnx"], "--to = onnx: nothing that is exported to; known: archive, ctranslate2"),
+        (["--to", "onnx"], "--to = onnx: no such format; known: archive, archive-all"),
         (["run.tar", "--to", "ctranslate2"], "FILE = run.tar: is for an archive; name a folder"),
         ([], "FILE: missing; name the archive to write, for example run.tar.gz"),
     ],
