@@ -334,7 +334,7 @@ def test_new_pieces_must_learn(overrides: list[str], problem: str, base: Path) -
 def test_bytes_take_no_more_pieces(tmp_path: Path) -> None:
     start(tmp_path / "base", small.settings("gru", "text.tokenizer=byte", "train.steps=1"), small.Notes(), device="cpu")
     settings = taught(tmp_path / "base", "data.corpus=fable:fr", "data.pairs=30", "train.graft=5")
-    with pytest.raises(RegardError, match=r"train.graft = 5: a tokenizer of kind 'byte' takes no more pieces; use 0"):
+    with pytest.raises(RegardError, match=r"train.graft = 5: a tokenizer of kind 'byte' cannot get more pieces; use 0"):
         start(tmp_path / "new", settings, small.Notes(), device="cpu")
     assert not (tmp_path / "new").exists()
 
