@@ -234,7 +234,7 @@ def test_what_cannot_learn_is_refused(overrides: list[str], problem: str, base: 
 
 
 def test_adapters_need_weights_to_add_to() -> None:
-    with pytest.raises(RegardError, match=r"train.adapt.kind = lora: adds to weights that have learned; begin with"):
+    with pytest.raises(RegardError, match=r"train.adapt.kind = lora: adds to trained weights; begin with"):
         small.settings("transformer-tiny", "train.adapt.kind=lora")
 
 
@@ -320,8 +320,8 @@ def test_a_resumed_training_has_its_grafted_pieces(base: Path, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("overrides", "problem"),
     [
-        (["train.graft=5", "train.adapt.kind=lora"], "train.graft = 5: new pieces learn with the embeddings"),
-        (["train.graft=5", "train.freeze=embeddings"], "train.graft = 5: new pieces learn with the embeddings"),
+        (["train.graft=5", "train.adapt.kind=lora"], "train.graft = 5: new pieces need embeddings that learn"),
+        (["train.graft=5", "train.freeze=embeddings"], "train.graft = 5: new pieces need embeddings that learn"),
     ],
 )
 def test_new_pieces_must_learn(overrides: list[str], problem: str, base: Path) -> None:

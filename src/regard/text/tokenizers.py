@@ -108,8 +108,8 @@ def _load_other(folder: Path, description: dict[str, Any]) -> Tokenizer:
 
 def size_remarks(tokenizers: Tokenizers, size: int) -> list[str]:
     """A sentence for each subword tokenizer that has not `size` pieces."""
-    source, target, remarks = tokenizers.source, tokenizers.target, list[str]()
-    for name, tokenizer in {"": source}.items() if tokenizers.joint else {"source ": source, "target ": target}.items():
+    sides, remarks = {"source ": tokenizers.source, "target ": tokenizers.target}, list[str]()
+    for name, tokenizer in ({"": tokenizers.source} if tokenizers.joint else sides).items():
         pieces = tokenizer.size
         if isinstance(tokenizer, SubwordTokenizer) and pieces != size:
             why = f"{pieces:,} pieces at most" if pieces < size else f"bytes and characters for {pieces:,} pieces"

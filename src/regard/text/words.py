@@ -53,7 +53,7 @@ _SPACED = re.compile(rf"[\S{NO_BREAK}]+")
 
 
 def space_words(text: str) -> list[str]:
-    """What stands between whitespace; a no-break space does not divide words."""
+    """The words of a text, cut at whitespace; a no-break space does not separate words."""
     return _SPACED.findall(text) if any(space in text for space in NO_BREAK) else text.split()
 
 

@@ -36,7 +36,7 @@ TEXT = ["the black cat sleeps.", "l'ours dort, dit-il", "a small bird sees the r
         ("luong-hard", (), "selection = 'soft'"),
         ("transformer-tiny", ("train.alignment.layer=3",), "train.alignment.layer = 3: there is no such layer; 1 to 2"),
         ("bahdanau", ("train.alignment.head=2",), "train.alignment.head = 2: there is no such head; 1 would be right"),
-        ("bahdanau", ("train.alignment.links=gold",), "the built-in corpus alone has these"),
+        ("bahdanau", ("train.alignment.links=gold",), "only the built-in corpus has these"),
         ("bahdanau", ("train.alignment.links=a.align",), "goes with data.source and data.target"),
     ],
 )
