@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -180,7 +179,7 @@ class Layer(nn.Module):
         for time in range(x.shape[1]):
             new = self.cell.step(projected[:, time], state, weight_h, bias_h, observer)
             real = None if mask is None else mask[:, time, None]
-            state = new if real is None else _each(partial(torch.where, real), new, state)
+            state = new if real is None else _where(real, new, state)
             outputs.append(new.hidden if real is None else new.hidden * real)
         return torch.stack(outputs, 1), state
 
@@ -221,6 +220,10 @@ def _each(work: Callable[..., Tensor], *states: CellState) -> CellState:
     """Apply a function to the hidden states and, if there are any, to the cells."""
     cells = [state.cell for state in states if state.cell is not None]
     return CellState(work(*(state.hidden for state in states)), work(*cells) if cells else None)
+
+
+def _where(real: Tensor, new: CellState, old: CellState) -> CellState:
+    return _each(lambda one, other: torch.where(real, one, other), new, old)
 
 
 class Stack(nn.Module):

@@ -27,17 +27,8 @@ _NAMED = (
 )
 _SPLIT = [each.split(" ", 2) for each in _NAMED.split(", ")]
 NAMES = {code: name for code, _, name in _SPLIT}
-_SHORT = {long: code for code, long, _ in _SPLIT} | {
-    "arb": "ar",
-    "cmn": "zh",
-    "ekk": "et",
-    "als": "sq",
-    "lvs": "lv",
-    "npi": "ne",
-    "pes": "fa",
-    "swh": "sw",
-    "zsm": "ms",
-}  # ISO 639-3 codes of single languages that models use for the whole group
+_SINGLE = "arb:ar cmn:zh ekk:et als:sq lvs:lv npi:ne pes:fa swh:sw zsm:ms"  # ISO 639-3: one language for its group
+_SHORT = {long: code for code, long, _ in _SPLIT} | dict(pair.split(":") for pair in _SINGLE.split())
 _CODES = {name.lower(): code for code, name in NAMES.items()} | {code: code for code in NAMES}
 _OTHER = 3  # the distance of different languages
 _PACKED = (".gz", ".zst", ".bz2", ".xz")

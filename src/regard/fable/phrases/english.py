@@ -11,7 +11,6 @@ from regard.fable.syntax import (
     UNSAID,
     Being,
     Clause,
-    Conjunction,
     NounPhrase,
     Pronoun,
     Said,
@@ -21,13 +20,7 @@ from regard.fable.syntax import (
 )
 
 DETERMINER_TAGS = {"several": "ADJ"} | dict.fromkeys(POSSESSIVES, "PRON")
-CONJUNCTION_TAGS: dict[Conjunction, str] = {
-    "and": "CCONJ",
-    "but": "CCONJ",
-    "because": "SCONJ",
-    "when": "SCONJ",
-    "while": "SCONJ",
-}
+CONJUNCTION_TAGS = {"and": "CCONJ", "but": "CCONJ", "because": "SCONJ", "when": "SCONJ", "while": "SCONJ"}
 # In the order of person: I, he, they, we, you.
 BE = {"past": ("was", "was", "were", "were", "were"), "present": ("am", "is", "are", "are", "are")}
 DO = {"past": ("did",) * 5, "present": ("do", "does", "do", "do", "do"), "future": ("will",) * 5}
