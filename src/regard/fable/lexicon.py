@@ -91,10 +91,8 @@ class Verb:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Adverb:
-    """Mostly one word in English and perhaps several in the target; a time may be several words in English, too.
-
-    The links say which English words each target word translates; empty: all.
-    """
+    """Mostly one word in English and perhaps several in the target; a time may be several words in English, too. The
+    links say which English words each target word translates."""
 
     english: str
     tag: str
@@ -103,8 +101,8 @@ class Adverb:
     kind: str
     tenses: frozenset[str]
     polarity: int
-    french_links: Links = ()
-    hindi_links: Links = ()
+    french_links: Links
+    hindi_links: Links
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -414,14 +412,17 @@ def read_verb(row: Row) -> Verb:
 
 
 def read_adverb(row: Row) -> Adverb:
+    into_french, into_hindi = (tuple(row[side].split()) for side in ("french", "hindi"))
     return Adverb(
         english=row["english"],
         tag=row["tag"],
-        french=tuple(row["french"].split()),
-        hindi=tuple(row["hindi"].split()),
+        french=into_french,
+        hindi=into_hindi,
         kind=row["kind"],
         tenses=classes(row["tenses"]) or frozenset(TENSES),
         polarity=int(row["polarity"]),
+        french_links=((0,),) * len(into_french),
+        hindi_links=((0,),) * len(into_hindi),
     )
 
 

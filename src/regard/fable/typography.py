@@ -66,10 +66,8 @@ def target(line: Line, text: Text, language: str) -> str:
 
 def capitalised(word: str) -> str:
     """A capital for the first letter: L'ours, Est-ce, « Le."""
-    if word[0] in '«"':
-        start = 2 if word[0] == "«" else 1
-        return word[:start] + word[start].upper() + word[start + 1 :]
-    return word[0].upper() + word[1:]
+    start = {"«": 2, '"': 1}.get(word[0], 0)
+    return word[:start] + word[start].upper() + word[start + 1 :]
 
 
 def cased(text: str, case: Case) -> str:

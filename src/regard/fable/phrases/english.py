@@ -133,13 +133,13 @@ def put_noun_phrase(page: EnglishLine, phrase: NounPhrase) -> None:
 
 
 def put_noun(page: EnglishLine, noun: Noun, *, plural: bool) -> int:
-    """A name may be two words: Mr Brown."""
-    word = noun.english[plural]
-    if not noun.proper:
-        return page.put(word, "NOUN")
-    *titles, last = word.split()
-    at = [page.put(title, "NOUN") for title in titles]
-    return min(*at, page.put(last, "PROPN")) if at else page.put(last, "PROPN")
+    """The position of the noun; of a name with a title, Mr Brown, that of the title."""
+    word, at = noun.english[plural], len(page.tokens)
+    *titles, last = word.split() if noun.proper else [word]
+    for title in titles:
+        page.put(title, "NOUN")
+    page.put(last, "PROPN" if noun.proper else "NOUN")
+    return at
 
 
 def put_determiner(page: EnglishLine, phrase: NounPhrase) -> None:
@@ -301,11 +301,7 @@ def put_adjuncts(page: EnglishLine, clause: Clause | Being) -> None:
 
 def put_adverb(page: EnglishLine, clause: Clause, role: str, adverb: Adverb | None) -> None:
     """`at` is the position of the first word."""
-    if adverb is None:
-        return
-    if " " not in adverb.english:
-        clause.at[role] = page.put(adverb.english, adverb.tag)
-        return
-    clause.at[role] = len(page.tokens)
-    for word, tag in zip(adverb.english.split(), adverb.tag.split(), strict=True):
-        page.put(word, tag)
+    if adverb is not None:
+        clause.at[role] = len(page.tokens)
+        for word, tag in zip(adverb.english.split(), adverb.tag.split(), strict=True):
+            page.put(word, tag)

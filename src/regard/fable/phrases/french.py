@@ -362,9 +362,5 @@ def put_adjuncts(line: Line, clause: Clause | Being) -> None:
 
 
 def put_adverb(line: Line, clause: Clause, role: str, adverb: Adverb | None) -> None:
-    if adverb is None:
-        return
-    if adverb.french_links:
+    if adverb is not None:
         line.put_linked(adverb.french, adverb.french_links, range(clause.at[role], clause.at[role] + 3))
-    else:
-        line.put_all(adverb.french, clause.at[role])

@@ -396,9 +396,5 @@ def put_state(line: Line, clause: Clause, adjective: Adjective, subject: Subject
 
 
 def put_adverb(line: Line, clause: Clause, role: str, adverb: Adverb | None) -> None:
-    if adverb is None:
-        return
-    if adverb.hindi_links:
+    if adverb is not None:
         line.put_linked(adverb.hindi, adverb.hindi_links, range(clause.at[role], clause.at[role] + 3))
-    else:
-        line.put_all(adverb.hindi, clause.at[role])
