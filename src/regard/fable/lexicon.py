@@ -189,14 +189,8 @@ class Lexicon:
     def noun(self, name: str) -> Noun:
         return next(noun for noun in (*self.nouns, *self.names) if noun.name == name)
 
-    def adjective(self, name: str) -> Adjective:
-        return next(adjective for adjective in self.adjectives if adjective.name == name)
-
     def verb(self, name: str) -> Verb:
         return next(verb for verb in self.verbs if verb.name == name)
-
-    def adverb(self, name: str) -> Adverb:
-        return next(adverb for adverb in self.adverbs if adverb.english == name)
 
     def preposition(self, name: str) -> Preposition:
         return next(preposition for preposition in self.prepositions if preposition.english == name)
