@@ -13,12 +13,11 @@ import pytest
 
 import corpora_for_tests as small
 from regard.explain.alignment import Aligner
-from regard.explain.edits import from_data
+from regard.explain.edits import Difference, from_data, what_if
 from regard.explain.importance import attribute
 from regard.explain.look import Looked
 from regard.explain.recurrent import saliency
 from regard.explain.views import View, attention_map, gate_maps, saliency_map, shares, state_maps
-from regard.explain.whatif import Difference, what_if
 from regard.tasks.load import load
 from regard.tasks.translator import Translator
 from regard.trainer.start import start

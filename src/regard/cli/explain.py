@@ -15,12 +15,11 @@ from regard.errors import DataError, SettingsError
 from regard.metrics.numbers import signed
 
 if TYPE_CHECKING:
-    from regard.explain.edits import Edit
+    from regard.explain.edits import Difference, Edit
     from regard.explain.heatmap import HeatMap
     from regard.explain.importance import Attribution
     from regard.explain.look import Looked
     from regard.explain.views import View
-    from regard.explain.whatif import Difference
     from regard.tasks.load import Trained
 
 MANY = ("256", "truecolor", "windows")  # colours; with eight or sixteen, shades tell more

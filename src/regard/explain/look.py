@@ -18,16 +18,15 @@ from regard.explain.alignment import Aligner
 from regard.explain.answer import Answer, Hidden, OfSentence, PackedTensor, computed
 from regard.explain.asked import read, spelling
 from regard.explain.attribution import word_map
-from regard.explain.edits import Edit, changed_text, forced_prefix
+from regard.explain.edits import Difference, Edit, changed_text, forced_prefix, what_if
 from regard.explain.faithful import Faithfulness, method_and_head, remembered
 from regard.explain.heatmap import HeatMap
 from regard.explain.passes import Under, alone
-from regard.explain.recurrent import GATES, Filling, GateView, StateView, filling, gates, saliency, states
+from regard.explain.recurrent import saliency
 from regard.explain.replay import Keeper, Model, check_size, forward, replay, resting
 from regard.explain.statistics import HeadStatistics, SideName, statistics
 from regard.explain.trace import OUTSIDE, Folded, Side, Trace, so_far
 from regard.explain.views import View, attention_map, saliency_map, sides_of
-from regard.explain.whatif import Difference, what_if
 from regard.nn.observe import Observer
 from regard.settings.call import DecodeSettings
 from regard.tasks.load import Predicting, Trained, load_predictor
@@ -95,47 +94,6 @@ def _steps(model: Model, trace: Trace, targets: Tensor, observer: Observer) -> T
         scores.append(logits[0])
         token = target[None]
     return torch.stack(scores)
-
-
-# A recurrent model from inside: its gates and states over the text, how the context fills, what each step hangs on.
-
-
-@dataclass(frozen=True)
-class Cells(OfSentence):
-    """A recurrent model from inside."""
-
-    run: str
-    output: str
-    rows: Annotated[tuple[str, ...], Field(description="Pieces written: the rows of saliency.")]
-    columns: Annotated[tuple[str, ...], Field(description="Pieces read: the columns of saliency.")]
-    gates: tuple[GateView, ...]  # none in a plain RNN
-    states: tuple[StateView, ...]
-    saliency: Annotated[
-        PackedTensor | None, Field(description="Norm of the gradient of each step's log-odds at each embedding.")
-    ]
-    filling: tuple[Filling, ...]  # none without a recurrent encoder
-
-
-def cells(looked: Looked) -> Cells:
-    """What the cells did for one output, under the edits it was written with."""
-    trace = looked.trace
-    found = tuple(states(trace))
-    if not found:
-        raise ModelError("gates: this run has no recurrent cells; its attention is what there is to see")
-    looked.check_gradients()
-    gated = any(".cell." in name and name.rpartition(".")[2] in GATES for name in trace.tensors)
-    encoder = any(one.name.startswith("encoder.") for one in found)
-    sources = () if trace.task == "language" else trace.source.rows
-    return Cells(
-        run=looked.run,
-        output=looked.output,
-        rows=trace.target.pieces,
-        columns=looked.read.pieces,
-        gates=tuple(gates(trace)) if gated else (),
-        states=found,
-        saliency=saliency(looked.model, sources, trace.target.ids, under=looked.under),
-        filling=tuple(filling(trace)) if encoder else (),
-    )
 
 
 # Everything recorded while a model wrote one output: the answer that ``regard explain``, the service and pages
@@ -329,13 +287,13 @@ class Looked(OfSentence):
     @cached_property
     def effect(self) -> Folded:
         """Of masking each word of what is read, (T words, S words)."""
-        return word_map(self.model, self.read, self.trace.target)
+        return word_map(self.model, self.read, self.trace.target, under=self.under)
 
     @cached_property
     def saliency(self) -> Tensor:
         """Gradient norms, (T, S): for models that attend to nothing."""
         sources = () if self.trace.task == "language" else self.trace.source.rows
-        return saliency(self.model, sources, self.trace.target.ids)
+        return saliency(self.model, sources, self.trace.target.ids, under=self.under)
 
     def picture(self, view: View) -> HeatMap:
         """The picture that a view asks for. Where nothing is attended to, gradient saliency takes its place."""

@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from regard.decode.cancel import check_cancelled
-from regard.explain.passes import Both
+from regard.explain.passes import Both, Changed
 from regard.explain.replay import Model
 from regard.models.generator import AttentionPool, Labeller, LanguageModel, MaxPool
 from regard.models.transformer import TransformerDecoder, TransformerEncoder
@@ -276,25 +276,14 @@ def roll(encoder: Sequence[Tensor], decoder: Sequence[Layer], read: int) -> tupl
 # Value zeroing
 
 
-@dataclass(frozen=True)
-class Zeroed:
-    """Takes, in row u of a batch, the value of token u away; ``name`` is where values are seen."""
+def zeroed(name: str) -> Changed:
+    """An observer that sets, in row u of a batch, the value of token u to zero; ``name`` is where values are seen."""
 
-    name: str
-    here: str = ""
-
-    @property
-    def active(self) -> bool:
-        return True
-
-    def at(self, place: str | int) -> Observer:
-        return Zeroed(self.name, f"{self.here}{place}.")
-
-    def see(self, name: str, value: Tensor) -> Tensor:
-        if self.here + name != self.name:
-            return value
+    def change(value: Tensor) -> Tensor:
         kept = 1 - torch.eye(len(value), dtype=value.dtype, device=value.device)  # (U, U)
         return value * (kept[:, None, :, None] if value.dim() == 4 else kept[:, :, None])
+
+    return Changed({name: change}, active=True)
 
 
 def turned(before: Tensor, after: Tensor) -> Tensor:
@@ -328,7 +317,7 @@ def _without_in_encoder(layer: EncoderLayer, tensors: Tensors, level: int, watch
     entered = _entered(tensors, "encoder", level)
     size = len(entered)
     mask = torch.ones(size, size, dtype=torch.bool, device=entered.device)
-    after = layer(entered.expand(size, -1, -1), mask, Both(watch, Zeroed("self.values")))
+    after = layer(entered.expand(size, -1, -1), mask, Both(watch, zeroed("self.values")))
     return turned(tensors[f"encoder.{level}.states"], after)
 
 
@@ -340,7 +329,7 @@ def _without_own(layer: DecoderLayer, tensors: Tensors, level: int, watch: Obser
         memory = layer.cross.remember(tensors["encoder.states"][None], observer=watch.at("cross"))
     name = "cell.candidate" if layer.attention is None else "self.values"
     rows = entered.expand(size, -1, -1)
-    after, _ = layer(rows, layer.start(size, rows), memory, 0, None, Both(watch, Zeroed(name)))
+    after, _ = layer(rows, layer.start(size, rows), memory, 0, None, Both(watch, zeroed(name)))
     return turned(tensors[f"decoder.{level}.states"], after).tril()  # what comes later takes no part
 
 
@@ -348,7 +337,7 @@ def _without_cross(layer: DecoderLayer, tensors: Tensors, level: int, watch: Obs
     check_cancelled()
     assert layer.cross is not None
     states, attended = tensors["encoder.states"], tensors[f"decoder.{level}.attended"]
-    observer = Both(watch.at("cross"), Zeroed("values"))
+    observer = Both(watch.at("cross"), zeroed("values"))
     memory: Memory = layer.cross.remember(states.expand(len(states), -1, -1), observer=observer)
     rows, cross = attended.expand(len(states), -1, -1), layer.cross
     crossed = layer.residuals[1](rows, lambda x: cross(x, memory, observer=observer))

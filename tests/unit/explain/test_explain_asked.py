@@ -9,10 +9,20 @@ from torch import Tensor
 import tiny
 from regard.errors import DataError, ModelError
 from regard.explain.attribution import word_map
-from regard.explain.edits import Edit, ForceHead, ForcePrefix, MaskWord, MuteHead, NoPositions, ReplaceWord, SetRow
+from regard.explain.edits import (
+    Difference,
+    Edit,
+    ForceHead,
+    ForcePrefix,
+    MaskWord,
+    MuteHead,
+    NoPositions,
+    ReplaceWord,
+    SetRow,
+    what_if,
+)
 from regard.explain.replay import replay
 from regard.explain.trace import Side, spell
-from regard.explain.whatif import Difference, what_if
 from regard.tasks.classify import Classifier
 from regard.tasks.labels import Reader
 from regard.tasks.language import Writer

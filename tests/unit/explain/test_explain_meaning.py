@@ -10,7 +10,7 @@ import regard
 import tiny
 from regard.errors import DataError
 from regard.explain.alignment import Aligner
-from regard.explain.contextual import (
+from regard.explain.meaning import (
     cosines,
     find,
     layers,

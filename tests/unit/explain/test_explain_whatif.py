@@ -13,6 +13,7 @@ from regard.explain.asked import greedy
 from regard.explain.attribution import word_map
 from regard.explain.edits import (
     KINDS,
+    Difference,
     Edit,
     ForceHead,
     ForcePrefix,
@@ -24,10 +25,10 @@ from regard.explain.edits import (
     SetRow,
     from_data,
     to_data,
+    what_if,
 )
 from regard.explain.replay import replay
 from regard.explain.trace import Side, spell
-from regard.explain.whatif import Difference, what_if
 from regard.models.generator import EncoderDecoder
 from regard.nn.observe import Recorder
 from regard.tasks.translator import Translator

@@ -16,7 +16,7 @@ import tiny
 from pages import asks_for_nothing, read
 from regard.errors import DataError, ModelError, SettingsError
 from regard.explain.alignment import Aligner
-from regard.explain.edits import MaskWord, ReplaceWord
+from regard.explain.edits import MaskWord, ReplaceWord, what_if
 from regard.explain.look import Looked
 from regard.explain.replay import Spelling, replay
 from regard.explain.trace import OUTSIDE, fold, so_far
@@ -34,7 +34,6 @@ from regard.explain.views import (
     sides_of,
     state_maps,
 )
-from regard.explain.whatif import what_if
 from regard.show.explanation_page import explanation_page
 from regard.show.notebook import fragment
 from regard.tasks.translator import Translator

@@ -26,18 +26,16 @@ from regard.explain import look as inside
 from regard.explain.alignment import Aligner, Attended
 from regard.explain.answer import pack
 from regard.explain.attribution import METHODS
-from regard.explain.contextual import cosines, find, meaning, nearest, plane, spelled, words_of
-from regard.explain.edits import KINDS, Editor, from_data
+from regard.explain.edits import KINDS, Editor, from_data, what_if
 from regard.explain.importance import attribute
 from regard.explain.look import checks
-from regard.explain.meaning import validation_texts
+from regard.explain.meaning import cosines, find, meaning, nearest, plane, spelled, validation_texts, words_of
 from regard.explain.recurrent import filling, saliency
 from regard.explain.recurrent import gates as gate_views
 from regard.explain.replay import replay
 from regard.explain.statistics import statistics
 from regard.explain.trace import Trace
-from regard.explain.walk import walk_text
-from regard.explain.whatif import what_if
+from regard.explain.walkthrough.walk import walk_text
 from regard.fable.corpus import generate
 from regard.serve.app import create_app
 from regard.serve.library import Library
