@@ -30,7 +30,7 @@ def compare(
     ] = None,
 ) -> None:
     """Compare runs on one text: scores, paired tests, by length, most-differing sentences, cost."""
-    from regard.evaluate.saving import check_suffix
+    from regard.evaluate.comparison import check_suffix
 
     for path in out or []:
         check_suffix(path)

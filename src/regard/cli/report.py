@@ -35,7 +35,7 @@ def report(
     pin: Annotated[list[str] | None, typer.Option(help="A sentence to show whatever happens; may be repeated.")] = None,
 ) -> None:
     """Write one page about a run that needs nothing else: verdict, curves, scores, sentences, heat maps, settings."""
-    from regard.evaluate.saving import check_suffix
+    from regard.evaluate.comparison import check_suffix
 
     overrides, folders = apart(runs)
     files = (folders and out) or _beside(folders)

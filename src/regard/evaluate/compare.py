@@ -1,4 +1,4 @@
-"""Runs side by side: the same text through each, then scores, paired tests, lengths, sentences and cost."""
+"""Comparing runs: the same text through each, then scores, paired tests, lengths, sentences and cost."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def compare(
     tell: Tell | None = None,
     progress: Progress | None = None,
 ) -> Comparison:
-    """Translate a test with every run and say who is better, where, by how much and at what cost.
+    """Translate a test with every run: which is better, where, by how much and at what cost.
 
     Without `source` and `target` the test is what all runs share: the held-out part of the built-in corpus, or the
     validation files. `others` are rows from elsewhere. `texts` is a folder that gets every text, a sentence a line.
@@ -105,7 +105,7 @@ def compare(
 def conditions(
     material: Texts | LabelledSet, device: torch.device, measure: MeasureSettings, decode: DecodeSettings | None = None
 ) -> Conditions:
-    """How numbers on this material come about; `decode` is None where nothing is searched for."""
+    """How the numbers were made; `decode` is None where there is no search."""
     sha256, count = material.fingerprint()
     rule = None if decode is None else Options.of(decode).rule
     return Conditions(

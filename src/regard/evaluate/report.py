@@ -1,4 +1,4 @@
-"""One run from all sides: how it learned, how good it is, where it fails, what goes on inside, how to do it again."""
+"""The report of one run: how it learned, how good it is, where it fails, its attention, how to repeat it."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def report(
     """Measure a run and look into it.
 
     Without ``source`` and ``target`` the test is the held-out part of the built-in corpus, or the validation text.
-    ``pins`` are sentences to be shown whatever happens; a run of the built-in corpus has three of its own.
+    ``pins`` are sentences that are always shown; a run of the built-in corpus has three.
     """
     opened = run if isinstance(run, Run) else Run.open(Path(run))
     chosen, say = pick_device(device), tell or (lambda _: None)
@@ -149,7 +149,7 @@ def _with_sentences(
 
 
 def _plain_report(run: Run, test: Conditions, given: Sequence[str]) -> RunReport:
-    """What every run has: itself, its curves, its corpus, and how to do it again."""
+    """What every run has: its summary, curves, corpus, and how to repeat it."""
     known = replace(summarise(run.folder, run.folder.resolve().name), folder=run.place)
     used = best_checkpoint(run).name
     return RunReport(known, used, learning(run), test, (), corpus_card(run), _recipe(run, test, given))

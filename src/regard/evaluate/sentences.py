@@ -1,4 +1,4 @@
-"""The sentences of a report: which are shown, what belongs together in them, and what went on inside."""
+"""The sentences of a report: which are shown, their links, attention and search."""
 
 from __future__ import annotations
 
@@ -88,8 +88,8 @@ def _linked(translator: Translator, one: Translation) -> tuple[tuple[tuple[str, 
 
 
 def _links(translator: Translator, trace: Trace) -> list[WordLink]:
-    """By the run's best aligner; without attention, each word with the source word that it misses most."""
-    if not trace.has("decoder", "cross"):
+    """By the run's best aligner; without attention, by masking."""
+    if not trace.layers("cross"):
         return [
             WordLink(target, source, None)
             for source, target in links_of_masking(translator.model, trace.source, trace.target)
@@ -108,7 +108,7 @@ def reading(translator: Translator) -> str:
     """How links are read, to stand beside them."""
     if attends(translator.model):
         return translator.aligner.describe()
-    return "this model has no attention; a word is linked with the source word that it misses most when that is masked"
+    return "this model has no attention; links are to the source word whose masking lowers the probability most"
 
 
 # From inside
@@ -134,7 +134,7 @@ def _look(translator: Translator, one: Translation, *, heads: bool) -> Look:
     effect = word_map(translator.model, trace.source, trace.target, special=True)
     title = "effect of masking each source word on the log-probability"
     masked = _effect(title, effect.rows, effect.columns, effect.weights, "nats")
-    if not trace.has("decoder", "cross"):
+    if not trace.layers("cross"):
         return Look(one.source, one.text, (masked, _gradient(translator, trace)))
     aligner = translator.aligner
     pair = Attended.of(trace)
@@ -153,7 +153,7 @@ def _gradient(translator: Translator, trace: Trace) -> HeatMap:
 
 
 def _effect(title: str, rows: tuple[str, ...], columns: tuple[str, ...], weights: Tensor, unit: str) -> HeatMap:
-    """What goes both ways, up to the largest there is."""
+    """Positive and negative effects, on a scale up to the largest."""
     values = _rounded(weights)
     return reaching(HeatMap(title, rows, columns, values, title, "output", "source", "diverging", unit=unit))
 
@@ -177,7 +177,7 @@ def _rounded(weights: Tensor) -> tuple[tuple[float, ...], ...]:
 
 
 def beam_tree(translator: Translator, candidates: Sequence[Translation], options: Options) -> Searched | None:
-    """The search for the first sentence that is short enough to be drawn; where outputs are drawn, there is none."""
+    """The search for the first sentence that is short enough; None where outputs are sampled."""
     if not isinstance(options.rule, Beam):
         return None
     for one in candidates:

@@ -1,4 +1,4 @@
-"""The search for one output, kept whole: what ``regard beam``, the studio and a report show."""
+"""The tree of one search: what ``regard beam``, the studio and a report show."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def _scores(one: SearchNode | OtherBeam) -> dict[str, float]:
 
 
 def drawn(asked: DecodeSettings) -> Beam:
-    """The rule of a search that is drawn; complains of what a tree does not show."""
+    """The rule of a search that is drawn; refuses settings that a tree does not show."""
     rule = rule_of(asked.only(DRAWN, "the tree of a search"))
     assert isinstance(rule, Beam)  # samples are refused above
     return rule
@@ -123,7 +123,7 @@ def search_tree(
     ``name`` is what to call the run, where the predictor does not know.
     """
     if not text.strip():
-        raise DataError(f"text = {text!r}: there is nothing to search an output for; give it a word")
+        raise DataError(f"text = {text!r}: there is nothing to search for; give it a word")
     grow, tokenizer = _grower(predictor, text, prefix)
     tree, spell = grow(rule)
     nodes = tuple(
@@ -179,8 +179,8 @@ def _grower(predictor: Trained, text: str, prefix: str) -> tuple[Grow, Tokenizer
 
 
 def _speller(predictor: Translator, outputs: Sequence[Output]) -> Spell:
-    """How tokens are written: an output as the translator writes it; what is not one with the unknown words of the
-    source, as it was read, in their order, for nothing tells yet which of them was looked at."""
+    """How tokens are written: an output as the translator writes it; other hypotheses with the unknown words of the
+    source in their order, because there is no attention yet to choose among them."""
     written = {output.parts[0].tokens: output.text for output in outputs}
     rest = predictor.tokenizers.target.decode
     if isinstance(predictor.tokenizers.target, WordTokenizer):

@@ -174,12 +174,12 @@ def compare_meanings(
     neighbours: int = NEAREST,
     folder: Path | None = None,
 ) -> Compared:
-    """Follow a word through the encoder; with a control word, what the sentences alone do to one.
+    """Follow a word through the encoder; a control word shows the effect of the sentences alone.
 
     Neighbours come from the validation text of the run in ``folder``, where it is still there.
     """
     if not sentences:
-        raise DataError(f"sentences = 0: there is nothing in which '{word}' could stand; give two or more")
+        raise DataError(f"sentences = 0: nothing to find '{word}' in; give two or more")
     if predictor.task == "language":
         raise ModelError("meaning: a language model has no encoder, whose layers are compared here; a translator has")
     model, tokenizer, letters = reading_of(predictor)
@@ -187,7 +187,7 @@ def compare_meanings(
     own = find(word, sentences, cuts)
     occurrences = (*own, *_controls(control, sentences, cuts))
     found = meaning(model, tokenizer, occurrences, letters=letters)
-    # Axes that told two words apart would have nothing left for two meanings: they are those of the word alone.
+    # Axes of the word alone: with the control among them they would separate two words, not two meanings.
     points, explained = plane(found, len(own))
     corpus = tuple(dict.fromkeys((*sentences, *validation_texts(folder))))
     told = zip(occurrences, translated(predictor, occurrences), strict=True)
@@ -220,7 +220,7 @@ def compare_meanings(
 
 
 def _controls(control: str | None, sentences: Sequence[str], cuts: Tokenizer | Tokenizers | None) -> list[Occurrence]:
-    """The control word wherever it stands; where it stands nowhere, there is nothing to compare with."""
+    """The places of the control word."""
     if not control:
         return []
     found = find(control, [sentence for sentence in sentences if _places(control, sentence, cuts)], cuts)

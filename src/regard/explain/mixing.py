@@ -4,11 +4,11 @@ A residual block with attention is a sum, given its weights and the scale of its
 
     output_t = Σ_s parts_ts + stream_t + rest_t,   parts_ts = Σ_h α_hts · (v_hs W_o^h), through a norm that follows
 
-with stream what the residual connection carried and rest the biases. The norm of a part is how much was really taken
-(Kobayashi et al., 2020); how near a part comes to the output, by L1 distance, is its contribution, and contributions
-are followed down through all layers (ALTI+; Ferrando et al., 2022). Value zeroing (Mohebbi et al., 2023) takes the
-value of one token away and measures how far the layer's output turns. Rollout (Abnar and Zuidema, 2020) takes the
-weights themselves, and one half for each residual connection.
+with stream what the residual connection carried and rest the biases. The norm of a part says how much was taken from
+that token (Kobayashi et al., 2020). How near a part is to the output, by L1 distance, is its contribution, and
+contributions are followed down through all layers (ALTI+; Ferrando et al., 2022). Value zeroing (Mohebbi et al., 2023)
+sets the value of one token to zero and measures how far the layer's output rotates. Rollout (Abnar and Zuidema, 2020)
+takes the weights themselves, and one half for each residual connection.
 
 A layer's mixing is a matrix with rows that sum to one, so a product of layers has them too. The SSRU of a decoder is
 linear in its candidates, given its gates: they are its parts.
@@ -92,7 +92,7 @@ def _block(residual: Residual, entered: Tensor, parts: Tensor, bias: Tensor, out
 
 
 def _linear(norm: Norm, total: Tensor, part: Tensor) -> Tensor:
-    """What a norm makes of a part, (T, D) or (T, S, D), of what it is given whole."""
+    """The norm of ``total``, applied to one of its summands, (T, D) or (T, S, D)."""
     if isinstance(norm, BatchNorm):
         return norm.gain * part / torch.sqrt(norm.running_variance + norm.epsilon)
     scale = total.square().mean(-1) if isinstance(norm, RMSNorm) else total.var(-1, correction=0)
@@ -166,7 +166,7 @@ def _blocks(model: Model, tensors: Tensors) -> tuple[list[Block], list[tuple[Blo
     return below, above
 
 
-# What a block says of each token
+# The share of each token in a block
 
 
 def nearness(block: Block, *, own: bool) -> Tensor:
@@ -183,7 +183,7 @@ def nearness(block: Block, *, own: bool) -> Tensor:
 
 
 def shared(values: Tensor, *, own: bool = False) -> Tensor:
-    """Each row as shares of its sum. Where nothing is there, all is the row's own or, without one, the last's."""
+    """Each row as shares of its sum. A row of zeros becomes 1 at its own place (``own``) or in the last column."""
     total = values.sum(-1, keepdim=True)
     rows, columns = values.shape[-2:]
     instead = torch.eye(rows, columns).to(values) if own else torch.zeros(rows, columns).to(values)
@@ -240,8 +240,8 @@ def norms(model: Model, tensors: Tensors) -> tuple[Tensor | None, Tensor | None,
 def halves(
     encoder: Sequence[Tensor], own: Sequence[Tensor], cross: Sequence[Tensor]
 ) -> tuple[list[Tensor], list[Layer]]:
-    """Attention for `roll`, as rollout has it: every block hands on half of what it got and adds half of what it looked
-    at; encoder and own (S, S) and (T, T), cross (T, S), each the mean of a layer's heads."""
+    """Attention for `roll`, as in rollout: one half for the residual connection, one half for attention;
+    encoder and own (S, S) and (T, T), cross (T, S), each the mean of a layer's heads."""
 
     def half(weights: Tensor) -> Tensor:
         return (weights + torch.eye(len(weights), dtype=weights.dtype, device=weights.device)) / 2
@@ -251,7 +251,7 @@ def halves(
     return [half(each) for each in encoder], [(share * half(each), look) for each, look in zip(own, looks, strict=True)]
 
 
-# Followed down
+# Products of layers
 
 
 def roll(encoder: Sequence[Tensor], decoder: Sequence[Layer], read: int) -> tuple[Tensor, Tensor | None, Tensor | None]:

@@ -1,14 +1,14 @@
-"""What each word did, by changing it: passes with words taken away, and gradients.
+"""The effect of each word, measured by changing it: passes without words, and gradients.
 
-What is explained of step t is a number `measure` makes of its logits: log p(y_t), its probability, the log-odds, the
-entropy, or how much more probable y_t was than another piece. Then, for each thing read, of source or prefix:
+What is explained of step t is a number that `measure` makes of its logits: log p(y_t), its probability, the log-odds,
+the entropy, or how much more probable y_t was than another piece. For each word of the source or the prefix:
 
-- masking: the number, less the same without the word; in nats of log p, below zero, the word stood in the way;
+- masking: the number, minus the number without the word; below zero, the word made the output less probable;
 - gradient: ``∂ number / ∂ x`` with x the embedding. Its norm is *saliency* (Simonyan et al., 2014), its product with x
-  *gradient × input* (Shrikumar et al., 2017), a first-order guess of what taking the word away does. Of log p the
-  gradient vanishes just where the model is sure; of the log-odds it does not;
-- integrated gradients (Sundararajan et al., 2017): x times the mean gradient on the straight way from nothing, or from
-  another embedding, to x. Summed over all that is read they give the difference of the number at both ends.
+  *gradient × input* (Shrikumar et al., 2017), a first-order estimate of the effect of masking. The gradient of log p
+  vanishes where the model is sure; that of the log-odds does not;
+- integrated gradients (Sundararajan et al., 2017): x times the mean gradient on the straight line from zero, or from
+  another baseline, to x. Their sum over all words is the difference of the number at both ends.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from regard.text.vocabulary import PAD, UNK
 
 How = Literal["blank", "unknown", "removed"]
 Of = Literal["log-probability", "probability", "log-odds", "entropy"]
-Under = Callable[[], Observer]  # makes what else acts on a pass, such as edits, anew for each
+Under = Callable[[], Observer]  # makes the observer of a pass, such as one with edits, anew for each pass
 Groups = Sequence[Sequence[int]]
 Change = Callable[[Tensor], Tensor]
 Found = tuple[dict[str, tuple[Tensor, Tensor]], Tensor]
@@ -39,13 +39,13 @@ _STATES = 1 << 22  # numbers of one layer's states in the batch of a gradient
 
 
 def alone() -> Observer:
-    """Nothing else acts."""
+    """No other observer."""
     return UNOBSERVED
 
 
 @dataclass(frozen=True)
 class Both:
-    """Two observers: the second sees what the first went on with."""
+    """Two observers: the second sees what the first returned."""
 
     first: Observer
     second: Observer
@@ -63,10 +63,10 @@ class Both:
 
 @dataclass(frozen=True)
 class Changed:
-    """An observer that goes on with something else at some places, by their full names."""
+    """An observer that changes values, by their full names."""
 
     changes: Mapping[str, Change]
-    active: bool = False  # blanking needs no more than a look; a gradient needs the written-out path
+    active: bool = False  # embeddings are seen without it; gradients need the written-out path
     here: str = ""
 
     def at(self, place: str | int) -> Observer:
@@ -133,7 +133,7 @@ class Subject:
         return forward_all(self.model, sources, self.targets, observer)
 
     def in_order(self, place: str, value: Tensor) -> Tensor:
-        """Between the order of the text and that in which the model reads, along the last axis but one."""
+        """From the order of the text to that of reading, or back, along the last axis but one."""
         return value.flip(-2) if place == SOURCE and reads_backwards(self.model) else value
 
 
@@ -141,7 +141,7 @@ class Subject:
 
 
 def masking(subject: Subject, place: str, groups: Groups, how: How = "blank") -> Tensor:
-    """By how much the number of each step is less without the pieces of each of the groups: (R, groups).
+    """How far the number of each step falls without the pieces of each group: (R, groups).
 
     How: ``blank`` makes an embedding zero and leaves its place, the same for every model and tokenizer; ``unknown``
     puts ``<unk>`` there, which a model has learned only if it was trained with rare words or word dropout; ``removed``
@@ -158,7 +158,7 @@ def masking(subject: Subject, place: str, groups: Groups, how: How = "blank") ->
 
 
 def _without(subject: Subject, place: str, groups: Groups, how: How) -> Tensor:
-    """The numbers (B, R) when the pieces of each of the groups are not there."""
+    """The numbers (B, R) without the pieces of each group."""
     model = subject.model
     sources: list[Rows] = [subject.source] * len(groups)
     ids, letters = with_letters(subject.source)
@@ -183,7 +183,7 @@ def _without(subject: Subject, place: str, groups: Groups, how: How) -> Tensor:
 
 
 def _with_unknown(ids: Sequence[int], letters: Sequence[Sequence[int]], group: Sequence[int]) -> Rows:
-    """``<unk>`` at these places; of a word that was written in letters, not one is left."""
+    """``<unk>`` at these places, without letters."""
     numbers = [UNK if place in group else number for place, number in enumerate(ids)]
     written = [[PAD] * len(each) if place in group else each for place, each in enumerate(letters)]
     return _rows(range(len(ids)), numbers, written)
@@ -201,8 +201,8 @@ def gradients(subject: Subject, between: Mapping[str, Change] | None = None, row
     """``∂ number_r / ∂ x`` (R, B, S, D) at each place where something is read, and what was read there (B, S, D), in
     the order of the text; numbers (B, R) come with them.
 
-    ``between`` makes of the embeddings of ``rows`` copies what they are to be. The number of a step hangs on its
-    features alone, so that one gradient through the output layer serves all steps.
+    ``between`` makes of the embeddings of ``rows`` copies what they are to be. The number of a step depends only on
+    its features, so one gradient through the output layer serves all steps.
     """
     seen, last = dict[str, Tensor](), "decoder.features" if subject.model.task != "label" else "logits"
 
@@ -266,7 +266,7 @@ def integrated_gradients(
     subject: Subject, points: int, baseline: Mapping[str, Tensor] | None = None
 ) -> tuple[dict[str, Tensor], Tensor, Tensor]:
     """(R, S) at each place, by Gauss-Legendre quadrature with so many points; and the numbers (R,) at both ends of the
-    way, which begins at ``baseline`` (S, D), by default zeros."""
+    line, which begins at ``baseline`` (S, D), by default zeros."""
     nodes, weights = (torch.tensor(each) for each in np.polynomial.legendre.leggauss(points))
     ends: dict[str, tuple[Tensor, Tensor]] = {}
     totals, numbers = dict[str, Tensor](), list[Tensor]()

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 import torch
 from pydantic import Field
@@ -18,7 +18,7 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import Tensor
 
-from regard.errors import DataError, ModelError
+from regard.errors import DataError, ModelError, SettingsError, did_you_mean
 from regard.explain.answer import Answer, Hidden
 from regard.files import new_file
 from regard.text.reading import is_unspaced
@@ -218,6 +218,12 @@ def _membership(groups: list[list[int]], pieces: int, like: Tensor) -> Tensor:
 
 
 Task = Literal["translate", "language", "label"]
+SideName = Literal["encoder", "decoder", "cross"]
+SIDES: dict[SideName, tuple[str, str, str]] = {  # where in a trace the weights of a side are; what to say without them
+    "cross": ("decoder", "cross", "attends to no source"),
+    "encoder": ("encoder", "self", "has no self-attention in an encoder"),
+    "decoder": ("decoder", "self", "has no self-attention in a decoder"),
+}
 FORMAT = 1
 TENSORS, DESCRIPTION = ".safetensors", ".json"
 _OWN = ("log_probability", "rank", "top_ids", "top_log_probability")  # a trace's own tensors, beside those of the model
@@ -259,17 +265,17 @@ class Trace:
     @property
     def cross(self) -> Tensor:
         """Attention to the source, (L, H, T, S); a recurrent decoder has one layer of it."""
-        return self._stacked("decoder", "cross", "attends to no source")
+        return self.weights("cross")
 
     @property
     def encoder_self(self) -> Tensor:
         """Of the source to itself, (L, H, S, S)."""
-        return self._stacked("encoder", "self", "has no self-attention in an encoder")
+        return self.weights("encoder")
 
     @property
     def decoder_self(self) -> Tensor:
         """Of what was read to itself and what came before it, (L, H, T, T)."""
-        return self._stacked("decoder", "self", "has no self-attention in a decoder")
+        return self.weights("decoder")
 
     @property
     def logits(self) -> Tensor:
@@ -278,30 +284,26 @@ class Trace:
             raise DataError("logits: this trace does not hold them; replay with logits = True")
         return self.tensors["logits"]
 
-    def has(self, side: str, kind: str) -> bool:
-        """Whether there is such attention, as ``has("decoder", "cross")``."""
-        return bool(self.layers(side, kind))
+    def layers(self, side: str) -> list[str]:
+        """The names of the weights of each layer of a side (see `SIDES`), lowest first; none where it has none."""
+        if side not in SIDES:
+            raise SettingsError(f"side = {side}: no such attention; {did_you_mean(side, SIDES)}")
+        return layer_names(self.tensors, *SIDES[cast("SideName", side)][:2])
 
-    def layers(self, side: str, kind: str) -> list[str]:
-        """The names of the weights of each layer, lowest first."""
-        return layer_names(self.tensors, side, kind)
-
-    def _stacked(self, side: str, kind: str, missing: str) -> Tensor:
-        names = self.layers(side, kind)
+    def weights(self, side: str) -> Tensor:
+        """The weights of all layers and heads of a side, (L, H, T, S)."""
+        names = self.layers(side)
         if not names:
-            raise ModelError(f"trace = {side}.{kind}.weights: this model {missing}; known: {self._known()}")
+            half, kind, missing = SIDES[cast("SideName", side)]
+            known = ", ".join(name for name in self.tensors if name.endswith(".weights")) or "no attention at all"
+            raise ModelError(f"trace = {half}.{kind}.weights: this model {missing}; known: {known}")
         return torch.stack([self.tensors[name] for name in names])
 
-    def _known(self) -> str:
-        return ", ".join(name for name in self.tensors if name.endswith(".weights")) or "no attention at all"
-
-    def head(self, layer: int, head: int, *, side: str = "decoder", kind: str = "cross") -> Tensor:
-        """The weights (T, S) of one head."""
-        stacked = self._stacked(side, kind, "has no such attention")
-        for name, value, count in (("layer", layer, stacked.shape[0]), ("head", head, stacked.shape[1])):
-            if not 0 <= value < count:
-                raise DataError(f"{name} = {value}: this model has no such {name}; {_range(count)} would be right")
-        return stacked[layer, head]
+    def axes(self, side: str) -> tuple[Side, Side]:
+        """The rows and columns of a side's weights."""
+        if side == "encoder":
+            return self.source, self.source
+        return self.target, self.source if side == "cross" else so_far(self.target)
 
     def save(self, path: str | Path) -> None:
         """Write ``path.safetensors`` and ``path.json``. The second, which names the first's size, is written last."""
@@ -346,10 +348,6 @@ def layer_names(names: Iterable[str], side: str, kind: str) -> list[str]:
     pattern = re.compile(rf"{side}\.(?:(\d+)\.)?{kind}\.weights")
     found = [(int(match[1] or 0), name) for name in names if (match := pattern.fullmatch(name))]
     return [name for _, name in sorted(found)]
-
-
-def _range(count: int) -> str:
-    return "0" if count == 1 else f"0 to {count - 1}"
 
 
 def _beside(path: str | Path, suffix: str) -> Path:

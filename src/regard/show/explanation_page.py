@@ -24,7 +24,6 @@ from regard.explain.views import (
     gate_maps,
     head_maps,
     masking_map,
-    stacked,
     state_maps,
 )
 from regard.show.page import render
@@ -33,7 +32,6 @@ from regard.show.sentences import lighting, words_line
 from regard.text.words import legible
 
 MOST_CELLS, MOST_VALUES = 250_000, 100_000  # of small multiples: drawn, and with their numbers
-KINDS = {"cross": "cross", "encoder": "encoder_self", "decoder": "decoder_self"}
 
 
 def explanation_page(found: Looked, view: View | None = None, picture: HeatMap | None = None) -> str:
@@ -58,7 +56,7 @@ def explanation_page(found: Looked, view: View | None = None, picture: HeatMap |
         "all_heads": all_of_them,
         "recurrent": _recurrent(found),
         "steps": list(_steps(found, read)),
-        "statistics": [(NAMES[side], statistics(found.trace, KINDS[side])) for side in found.sides],
+        "statistics": [(NAMES[side], statistics(found.trace, side)) for side in found.sides],
         "side": NAMES.get(shown.side),
     }
     return render("explanation.html", content)
@@ -105,8 +103,8 @@ def _heads(found: Looked, shown: View) -> tuple[list[Grid], bool]:
 
     Of a large model's long sentence it is only the one shown above, by its colours.
     """
-    several = [side for side in found.sides if stacked(found.trace, side).shape[:2].numel() > 1]
-    sizes = {side: stacked(found.trace, side).numel() for side in several}
+    several = [side for side in found.sides if found.trace.weights(side).shape[:2].numel() > 1]
+    sizes = {side: found.trace.weights(side).numel() for side in several}
     kept = several if sum(sizes.values()) <= MOST_CELLS else [side for side in several if side == shown.side]
     views = [(side, View(side, words=shown.words, special=True)) for side in kept]
     grids = [Grid(NAMES[side], head_maps(found.trace, view), sizes[side] <= MOST_VALUES) for side, view in views]

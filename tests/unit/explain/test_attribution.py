@@ -478,7 +478,7 @@ def test_what_has_no_meaning_is_refused() -> None:
     read, written = sides(model)
     with pytest.raises(SettingsError, match="method = rolout: no such method; did you mean 'rollout'"):
         word_map(model, read, written, "rolout")
-    with pytest.raises(SettingsError, match="of = entropies: is nothing to explain; did you mean 'entropy'"):
+    with pytest.raises(SettingsError, match="of = entropies: cannot be explained; did you mean 'entropy'"):
         word_map(model, read, written, of="entropies")  # type: ignore[arg-type]
     with pytest.raises(SettingsError, match="of = entropy: alti says what a state is made of"):
         word_map(model, read, written, "alti", of="entropy")

@@ -245,7 +245,7 @@ def test_why_this_word_and_not_that(folder: Path, capsys: Capture) -> None:
     told = ["--target", "le chat voit un oiseau"]
     assert run(["explain", place, CAT, *told, "--not", "chien"]) == 0
     seen = capsys.readouterr()
-    assert "log p of the word less log p of chien: less without the word" in seen.err
+    assert "log p of the word less log p of chien: decrease when the word" in seen.err
     assert " not chien: " in seen.err
     assert run(["explain", place, CAT, *told, "--by", "gradient", "--not", "le chien voit un oiseau", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)["attribution"]

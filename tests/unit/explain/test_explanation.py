@@ -192,7 +192,7 @@ def test_where_nothing_is_attended_to_the_gradient_takes_its_place() -> None:
     assert picture.title == "gradient saliency"
     assert found.picture(View()).columns == ("the", "cat", "sleeps")
     assert saliency_map(found.trace, found.saliency, found.read, View()).rows == found.trace.target.words
-    assert found.links_origin == "the word whose masking hurts most"
+    assert found.links_origin == "the word whose masking lowers the probability most"
     with pytest.raises(ModelError, match="attends to no source"):
         found.picture(View(layer=1))
 

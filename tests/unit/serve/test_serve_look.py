@@ -155,11 +155,10 @@ def test_a_trace_has_its_sides_candidates_and_statistics(ask: Ask, translator: T
     for row, pieces, odds in zip(found["top"], trace.top_pieces, trace.top_log_probability, strict=True):
         assert [one["piece"] for one in row] == list(pieces)
         assert [one["probability"] for one in row] == pytest.approx(odds.exp().tolist())
-    kinds = {"encoder": "encoder_self", "decoder": "decoder_self", "cross": "cross"}
-    for side, kind in kinds.items():
+    for side in ("encoder", "decoder", "cross"):
         mine = [one for one in found["statistics"] if one["side"] == side]
         assert [(one["entropy"], one["role"]) for one in mine] == [
-            (one.entropy, one.role) for one in statistics(trace, kind)
+            (one.entropy, one.role) for one in statistics(trace, side)
         ]
 
 
@@ -188,9 +187,9 @@ def test_what_is_looked_into_is_searched_for_as_the_request_says(ask: Ask, trans
     assert ask("importance", text=CAT, decode=decode)["rows"] == output.split()
     assert ask("walkthrough", text=CAT, decode=decode)["target"]["words"] == output.split()
     assert (
-        "nothing is searched for here" in ask("trace", "heads", 400, text=CAT, target="le chat", decode=decode)["error"]
+        "there is no search here" in ask("trace", "heads", 400, text=CAT, target="le chat", decode=decode)["error"]
     )
-    assert "nothing is searched for here" in ask("trace", "tag", 404, text=CAT, decode=decode)["error"]
+    assert "there is no search here" in ask("trace", "tag", 404, text=CAT, decode=decode)["error"]
     assert ask("walkthrough", "tag", 404, text=CAT, decode=decode)["error"].startswith("decode:")
     assert ask("trace", "heads", 400, text=CAT, decode={"best": 2})["error"].startswith("decode.best: not for what is")
 

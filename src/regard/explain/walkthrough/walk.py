@@ -190,7 +190,7 @@ def _within(name: str, value: int, count: int, owner: str) -> None:
 
 def _looked_at(trace: Trace, layer: int, head: int, position: int) -> int:
     """The source piece that the walk looks at most; without attention, the last one read."""
-    names = trace.layers("decoder", "cross")
+    names = trace.layers("cross")
     if not names:
         return 0 if trace.backwards else max(len(trace.source) - 1, 0)
     weights = trace.tensors[names[min(layer, len(names) - 1)]]  # (H, T, S)
