@@ -357,7 +357,7 @@ def test_another_sentence_keeps_only_the_edits_of_the_model(page: Page) -> None:
 
 def test_an_edit_that_does_not_fit_is_told_in_place_and_can_be_taken_back(page: Page, heard: list[str]) -> None:
     page.goto(f"/#look?run={RUN}&text={quote(TEXT)}&edits={quote(json.dumps([{'kind': 'mask-word', 'word': 99}]))}")
-    assert "word = 99: there is no such word" in page.locator(".trouble").inner_text()
+    assert "word = 99: the sentence has no such word" in page.locator(".trouble").inner_text()
     page.get_by_role("button", name="Undo: “word 100” masked").click()
     page.wait_for_selector(".picture .heatmap canvas")
     assert page.locator(".trouble").count() == 0

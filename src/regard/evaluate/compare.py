@@ -108,6 +108,8 @@ def conditions(
     """How the numbers were made; `decode` is None where there is no search."""
     sha256, count = material.fingerprint()
     rule = None if decode is None else Options.of(decode).rule
+    versions = {"regard": __version__, "sacrebleu": version("sacrebleu"), "torch": torch.__version__}
+    versions |= {"numpy": np.__version__, "python": platform.python_version()}
     return Conditions(
         data=material.name,
         sentences=count,
@@ -118,7 +120,7 @@ def conditions(
         resamples=measure.resamples,
         trials=measure.trials,
         seed=measure.seed,
-        versions=versions(),
+        versions=versions,
         how=() if decode is None else how(decode),
         held_out=material.held_out,
     )
@@ -133,22 +135,16 @@ def _compare_labels(
     predictors = [labels_of(run.folder, str(device)) for run in opened.values()]
     calls, texts = [predictor.read for predictor in predictors], material.sample()
     (_, together), alone = take_turns(calls, texts), one_by_one(calls, texts)
+    scores = [qualities(evaluate(run.folder, material, str(device))) for run in opened.values()]
     rows = [
-        Row(name, _measured(run, material, device), cost(run, predictor.model, *spent), origin=origin(run))
-        for (name, run), predictor, *spent in zip(opened.items(), predictors, together, alone, strict=True)
+        Row(name, score, cost(run, predictor.model, *spent), origin=origin(run))
+        for (name, run), score, predictor, *spent in zip(
+            opened.items(), scores, predictors, together, alone, strict=True
+        )
     ]
     first = next(iter(opened.values())).settings
     counted = baseline_rows(first, material, say) if material.task.counting else []
     return Comparison((*rows, *counted, *others), (), (), facts)
-
-
-def _measured(run: Run, material: LabelledSet, device: torch.device) -> tuple[Quality, ...]:
-    return qualities(evaluate(run.folder, material, str(device)))
-
-
-def versions() -> dict[str, str]:
-    own = {"regard": __version__, "sacrebleu": version("sacrebleu"), "torch": torch.__version__}
-    return own | {"numpy": np.__version__, "python": platform.python_version()}
 
 
 def judged(

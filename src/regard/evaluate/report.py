@@ -93,13 +93,8 @@ def report(
     given = [*overrides_of("decode", decode), *overrides_of("measure", measure), *_flags(source, target, pins or ())]
     plain = replace(_plain_report(opened, test, given), milliseconds=spent)
     measured = _measured(plain, opened, material, found, measure)
-    return _with_sentences(measured, translator, found, material.references, _pins(opened, pins), options=options)
-
-
-def _pins(run: Run, pins: Sequence[str] | None) -> Sequence[str]:
-    if pins is not None:
-        return pins
-    return PINNED if run.settings.data.is_built_in else ()
+    shown = pins if pins is not None else PINNED if opened.settings.data.is_built_in else ()
+    return _with_sentences(measured, translator, found, material.references, shown, options=options)
 
 
 def _measured(
@@ -223,18 +218,15 @@ def _recipe(run: Run, test: Conditions, given: Sequence[str]) -> Recipe:
     if not tokenizers.joint:
         hashes["target tokenizer"] = tokenizers.target.fingerprint()
     hashes["test text"] = test.sha256
-    return Recipe(_commands(run, given), run.settings.to_toml(), run.settings.train.seed, hashes)
+    again = shlex.join(["regard", "report", run.place, *given, "--out", "report.html"])
+    return Recipe(
+        ("regard train settings.toml --out again", again), run.settings.to_toml(), run.settings.train.seed, hashes
+    )
 
 
 def _flags(source: str, target: str, pins: Sequence[str] = ()) -> list[str]:
     named = (("--source", source), ("--target", target), *(("--pin", pin) for pin in pins))
     return [word for name, value in named if value for word in (name, value)]
-
-
-def _commands(run: Run, given: Sequence[str]) -> tuple[str, ...]:
-    """What to type: training again from the settings below, and this page again."""
-    again = shlex.join(["regard", "report", run.place, *given, "--out", "report.html"])
-    return "regard train settings.toml --out again", again
 
 
 # Other tasks

@@ -94,10 +94,10 @@ def _links(translator: Translator, trace: Trace) -> list[WordLink]:
             WordLink(target, source, None)
             for source, target in links_of_masking(translator.model, trace.source, trace.target)
         ]
-    pair, aligner = Attended.of(trace), translator.aligner
     if not (trace.source.words and trace.target.words):
         return []
-    weights = aligner.weights((pair.late if aligner.late else pair).by_word)  # (T words, S words)
+    aligner, pair = translator.aligner, Attended.of(trace)
+    weights = aligner.weights(aligner.rows(pair).by_word)  # (T words, S words)
     return [
         WordLink(target, source, round(float(weights[target, source]), DIGITS))
         for source, target in aligner.align(pair)
@@ -137,9 +137,7 @@ def _look(translator: Translator, one: Translation, *, heads: bool) -> Look:
     if not trace.layers("cross"):
         return Look(one.source, one.text, (masked, _gradient(translator, trace)))
     aligner = translator.aligner
-    pair = Attended.of(trace)
-    read = aligner.weights((pair.late if aligner.late else pair).cross)
-    folded = fold(read, trace.target, trace.source)
+    folded = fold(aligner.weights(aligner.rows(trace).cross), trace.target, trace.source)
     title, names = aligner.describe(), (folded.rows, folded.columns)
     attention = HeatMap(title, *names, _rounded(folded.weights), title, "output", "source", sums=True)
     count = trace.cross.shape[0] * trace.cross.shape[1]

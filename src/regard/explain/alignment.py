@@ -25,7 +25,7 @@ from regard.errors import DataError, ModelError, RegardError
 from regard.explain.answer import load_kept, save_kept
 from regard.explain.passes import SOURCE, Subject, masking
 from regard.explain.replay import Keeper, padded, resting
-from regard.explain.trace import OUTSIDE, Side, Trace, fold, layer_names, members, spell
+from regard.explain.trace import OUTSIDE, Side, Trace, check_number, fold, layer_names, members, spell
 from regard.fable.corpus import generate
 from regard.metrics.alignment import Gold, Links, alignment_quality
 from regard.models.generator import EncoderDecoder
@@ -96,18 +96,20 @@ class Aligner:
     def weights(self, cross: Tensor) -> Tensor:
         """The (T, S) of all the (L, H, T, S) that this aligner reads."""
         for layer, head in self.heads:
-            for name, value, count in (("layer", layer, cross.shape[0]), ("head", head, cross.shape[1])):
-                if not 0 <= value < count:
-                    right = "0" if count == 1 else f"0 to {count - 1}"
-                    raise DataError(f"{name} = {value}: this model has no such {name}; {right} would be right")
+            check_number("layer", layer, cross.shape[0])
+            check_number("head", head, cross.shape[1])
         if not self.heads:
             return cross.mean((0, 1))
         return torch.stack([cross[layer, head] for layer, head in self.heads]).mean(0)
 
+    def rows(self, pair: Trace | Attended) -> Attended:
+        """A pair with the rows that this aligner reads."""
+        seen = Attended.of(pair) if isinstance(pair, Trace) else pair
+        return seen.late if self.late else seen
+
     def align(self, pair: Trace | Attended) -> Links:
         """The links (source word, target word) of a replayed pair; none for an empty one."""
-        seen = Attended.of(pair) if isinstance(pair, Trace) else pair
-        seen = seen.late if self.late else seen
+        seen = self.rows(pair)
         if not (seen.source.words and seen.target.words):
             return frozenset()
         found: set[tuple[int, int]] = set()
@@ -124,10 +126,10 @@ class Aligner:
 
     def strongest(self, pair: Trace | Attended) -> list[tuple[int, float]]:
         """For each target word the source word with the largest weight, and that weight, whatever the rule."""
-        seen = Attended.of(pair) if isinstance(pair, Trace) else pair
+        seen = self.rows(pair)
         if not (seen.source.words and seen.target.words):
             return []
-        weights, words = self.weights((seen.late if self.late else seen).by_word).max(1)
+        weights, words = self.weights(seen.by_word).max(1)
         return list(zip(words.tolist(), weights.tolist(), strict=True))
 
     def _uncovered(self, weights: Tensor, taken: set[int]) -> set[tuple[int, int]]:

@@ -31,7 +31,7 @@ from regard.explain.passes import (
     saliency,
 )
 from regard.explain.replay import Model, replay, resting
-from regard.explain.trace import OUTSIDE, Folded, Side, apart, layer_names, members, so_far
+from regard.explain.trace import OUTSIDE, Folded, Side, apart, check_number, layer_names, members, so_far
 from regard.explain.views import View, chosen_weights
 from regard.models.generator import AttentionPool
 from regard.models.transformer import TransformerDecoder, TransformerEncoder
@@ -275,10 +275,7 @@ class Asked:
         """The layer asked for, else the last or the mean of all."""
         if self.view.layer is None:
             return layers.mean(0) if mean else layers[-1]
-        if not 1 <= self.view.layer <= len(layers):
-            right = "1" if len(layers) == 1 else f"1 to {len(layers)}"
-            raise DataError(f"layer = {self.view.layer}: this model has no such layer; {right} would be right")
-        return layers[self.view.layer - 1]
+        return layers[check_number("layer", self.view.layer, len(layers), first=1)]
 
     def _followed(self) -> tuple[dict[str, Maps], float | None]:
         model = self.subject.model

@@ -26,7 +26,7 @@ from regard.errors import DataError, ModelError, did_you_mean
 from regard.explain import asked
 from regard.explain.answer import Answer, Hidden, computed
 from regard.explain.replay import Detail, reads_backwards
-from regard.explain.trace import Side, Trace
+from regard.explain.trace import Side, Trace, check_number
 from regard.nn.observe import Observer
 from regard.tasks.load import Trained
 from regard.text.reading import is_unspaced
@@ -78,10 +78,7 @@ class ReplaceWord(Edit):
     def text(self, text: str, read: Read) -> str:
         spaced = not any(map(is_unspaced, text))
         words = space_words(text) if spaced else read(text).words
-        if not 0 <= self.word < len(words):
-            raise DataError(
-                f"word = {self.word}: is past the end of the sentence; 0 to {len(words) - 1} would be right"
-            )
+        check_number("word", self.word, len(words), "the sentence")
         if not spaced:
             return _replaced(text, words, self.word, self.by)
         return " ".join((*words[: self.word], *self.by.split(), *words[self.word + 1 :]))
@@ -131,10 +128,7 @@ def _check_head(before: Trace, attention: str, head: int = 0) -> None:
         known = [name.removesuffix(".weights") for name in before.tensors if name.endswith(".weights")]
         hint = did_you_mean(attention, known) if known else "it has no attention"
         raise ModelError(f"attention = {attention}: this model has none of that name; {hint}")
-    count = weights.shape[0]
-    if not 0 <= head < count:
-        right = "0" if count == 1 else f"0 to {count - 1}"
-        raise DataError(f"head = {head}: {attention} has no such head; {right} would be right")
+    check_number("head", head, weights.shape[0], attention)
 
 
 @dataclass(frozen=True)
@@ -151,8 +145,7 @@ class SetRow(Edit):
         del editor
         _check_head(before, self.attention, self.head)
         _, rows, columns = before.tensors[f"{self.attention}.weights"].shape
-        if not 0 <= self.row < rows:
-            raise DataError(f"row = {self.row}: is past the end of the output; 0 to {rows - 1} would be right")
+        check_number("row", self.row, rows, "the output")
         if len(self.weights) != columns:
             raise DataError(
                 f"weights = {len(self.weights)} numbers: the row has {columns} places; one for each is needed"

@@ -18,7 +18,7 @@ from regard.explain.heatmap import HeatMap, reaching
 from regard.explain.look import Looked, look
 from regard.explain.passes import Of, Subject
 from regard.explain.replay import Model, forward, resting
-from regard.explain.trace import Trace
+from regard.explain.trace import Trace, check_number
 from regard.explain.views import View, labelled, numbers
 from regard.nn.observe import UNOBSERVED
 from regard.tasks.load import Trained
@@ -172,8 +172,7 @@ def _contrast(run: Trained, trace: Trace, against: str, step: int | None) -> tup
     """The step that a contrast is about, and the piece that might have stood there."""
     written = trace.target.ids
     if step is not None:
-        if not 0 <= step < len(written):
-            raise DataError(f"step = {step}: the output has no such piece; 0 to {len(written) - 1} would be right")
+        check_number("step", step, len(written), "the output")
         if against in trace.top_pieces[step]:
             return _other(step, int(trace.top_ids[step][trace.top_pieces[step].index(against)]), written, against)
     if run.task in ("tag", "classify"):

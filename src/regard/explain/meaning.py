@@ -26,7 +26,7 @@ from regard.explain.alignment import Aligner, attend, links_of_masking
 from regard.explain.answer import Answer, Hidden, PackedTensor
 from regard.explain.asked import greedy
 from regard.explain.replay import Keeper, check, reads_backwards, resting
-from regard.explain.trace import Side, spell
+from regard.explain.trace import Side, check_number, spell
 from regard.models.generator import EncoderDecoder, Labeller
 from regard.nn import masks
 from regard.runs.folder import Run
@@ -386,12 +386,11 @@ def meaning(
     known: dict[str, list[Tensor]] = {}
     rows = []
     for one in occurrences:
-        sentence, word, *_ = one
+        sentence = one[0]
         if sentence not in known:
             known[sentence] = layers(model, tokenizer, sentence, letters=letters)
-        last = len(known[sentence][0]) - 1
-        if word < 0 or _numbers(one)[-1] > last:
-            raise DataError(f"word = {word}: is past the end of '{sentence[:60]}'; 0 to {last} would be right")
+        for number in _numbers(one):
+            check_number("word", number, len(known[sentence][0]), f"'{sentence[:60]}'")
         rows.append([layer[_numbers(one)].mean(0) for layer in known[sentence]])
     return [torch.stack(layer) for layer in zip(*rows, strict=True)]
 

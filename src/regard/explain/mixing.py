@@ -113,28 +113,21 @@ def _bias(attention: Attention, like: Tensor) -> Tensor:
     return like.new_zeros(like.shape[-1]) if bias is None else bias.detach().to(like)
 
 
-def encoder_block(layer: EncoderLayer, tensors: Tensors, level: int) -> Block:
-    entered, place = _entered(tensors, "encoder", level), f"encoder.{level}"
-    parts = weighted(layer.attention, tensors[f"{place}.self.weights"], tensors[f"{place}.self.values"])
-    return _block(layer.residuals[0], entered, parts, _bias(layer.attention, entered), tensors[f"{place}.attended"])
+def attention_block(attention: Attention, residual: Residual, tensors: Tensors, place: str, entered: Tensor) -> Block:
+    """One attention with its residual connection; ``place`` is its name in a trace, as *decoder.1.cross*."""
+    parts = weighted(attention, tensors[f"{place}.weights"], tensors[f"{place}.values"])
+    layer, kind = place.rsplit(".", 1)
+    output = tensors[f"{layer}.{'crossed' if kind == 'cross' else 'attended'}"]
+    return _block(residual, entered, parts, _bias(attention, entered), output)
 
 
-def own_block(layer: DecoderLayer, tensors: Tensors, level: int) -> Block:
-    """A decoder's look at what was read so far."""
-    entered, place = _entered(tensors, "decoder", level), f"decoder.{level}"
-    if layer.attention is None:
-        parts, bias = recurrent_parts(tensors, f"{place}.cell"), entered.new_zeros(entered.shape[-1])
-    else:
-        parts = weighted(layer.attention, tensors[f"{place}.self.weights"], tensors[f"{place}.self.values"])
-        bias = _bias(layer.attention, entered)
+def own_block(layer: EncoderLayer | DecoderLayer, tensors: Tensors, half: str, level: int) -> Block:
+    """A layer's look at its own side: self-attention, or the recurrence in its place."""
+    entered, place = _entered(tensors, half, level), f"{half}.{level}"
+    if layer.attention is not None:
+        return attention_block(layer.attention, layer.residuals[0], tensors, f"{place}.self", entered)
+    parts, bias = recurrent_parts(tensors, f"{place}.cell"), entered.new_zeros(entered.shape[-1])
     return _block(layer.residuals[0], entered, parts, bias, tensors[f"{place}.attended"])
-
-
-def cross_block(layer: DecoderLayer, tensors: Tensors, level: int) -> Block:
-    assert layer.cross is not None
-    entered, place = tensors[f"decoder.{level}.attended"], f"decoder.{level}"
-    parts = weighted(layer.cross, tensors[f"{place}.cross.weights"], tensors[f"{place}.cross.values"])
-    return _block(layer.residuals[1], entered, parts, _bias(layer.cross, entered), tensors[f"{place}.crossed"])
 
 
 def pool_block(model: Labeller, tensors: Tensors) -> Block:
@@ -157,12 +150,14 @@ def _blocks(model: Model, tensors: Tensors) -> tuple[list[Block], list[tuple[Blo
     below, above = list[Block](), list[tuple[Block, Block | None]]()
     if not isinstance(model, LanguageModel):
         assert isinstance(model.encoder, TransformerEncoder)
-        below = [encoder_block(layer, tensors, level) for level, layer in enumerate(model.encoder.layers)]
+        below = [own_block(layer, tensors, "encoder", level) for level, layer in enumerate(model.encoder.layers)]
     if not isinstance(model, Labeller):
         assert isinstance(model.decoder, TransformerDecoder)
         for level, layer in enumerate(model.decoder.layers):
-            cross = None if layer.cross is None else cross_block(layer, tensors, level)
-            above.append((own_block(layer, tensors, level), cross))
+            cross, entered = None, tensors[f"decoder.{level}.attended"]
+            if layer.cross is not None:
+                cross = attention_block(layer.cross, layer.residuals[1], tensors, f"decoder.{level}.cross", entered)
+            above.append((own_block(layer, tensors, "decoder", level), cross))
     return below, above
 
 

@@ -31,7 +31,7 @@ from regard.models.recurrent import (
 )
 from regard.models.transformer import TransformerDecoder, TransformerEncoder
 from regard.nn.attention import AdditiveScore, Attention, CosineScore, GeneralScore, InnerScore, Score, by_head
-from regard.nn.embeddings import Embedding, Learned, Sinusoidal, Unplaced, VectorEmbedding
+from regard.nn.embeddings import Embedding, Learned, OutputLayer, Sinusoidal, Unplaced, VectorEmbedding
 from regard.nn.layers import GatedFeedForward
 from regard.nn.recurrent import Layer
 from regard.nn.transformer import DecoderLayer, EncoderLayer, Norm, Residual
@@ -142,10 +142,10 @@ def parts_of(model: Model) -> tuple[Part, ...]:
     output = _output(decoder.output, about, "target", "decoder", tied=tied)
     if model.task == "language":
         return made, output
-    first = (_encoder(model.encoder),)
+    first = [_encoder(model.encoder)]
     if not isinstance(decoder, TransformerDecoder):
         assert isinstance(model.encoder, RecurrentEncoder)
-        first = (*first, _context(model.encoder, decoder.bridge))
+        first.append(_context(model.encoder, decoder.bridge))
         parts = (
             replace(part, reads=(*part.reads, "context")) if part.kind == "recurrent" else part for part in made.parts
         )
@@ -157,8 +157,8 @@ def parts_of(model: Model) -> tuple[Part, ...]:
     return (*first, made, output)
 
 
-def _output(layer: nn.Linear, about: str, whose: Whose, after: str, *, tied: bool = False) -> Part:
-    size, count = _arrow(layer.in_features, layer.out_features), _count(layer)
+def _output(layer: nn.Linear | OutputLayer, about: str, whose: Whose, after: str, *, tied: bool = False) -> Part:
+    size, count = _arrow(*reversed(layer.weight.shape)), _count(layer)
     count -= layer.weight.numel() if tied else 0
     steps = ("logits", "probabilities", "probability")
     return Part("output", "output", "Output", about, whose, size, count, reads=(after,), steps=steps, output="logits")
@@ -384,11 +384,10 @@ def _recurrent(side: str, level: int, layer: Layer, way: str = "piece by piece",
 
 
 def _context(encoder: RecurrentEncoder, bridge: Bridge | ZeroBridge | None) -> Part:
-    size, count, reads = str(encoder.stack.width), 0, ("encoder",)
+    size, count = str(encoder.stack.width), 0
     match bridge:
         case ZeroBridge():
             title, about = "Zeros", "The decoder begins with zeros: all it knows of the source it sees by attention."
-            reads = ()
         case Bridge():
             title = "Mean of the states" if bridge.mean else "Bridge"
             what = "the mean of all states" if bridge.mean else "the last state"
@@ -398,6 +397,7 @@ def _context(encoder: RecurrentEncoder, bridge: Bridge | ZeroBridge | None) -> P
             title, about = "Last state", "The encoder's last state becomes the decoder's first."
     first = (f"decoder.{level}.first." for level in range(encoder.stack.depth))
     steps = ("encoder.mean", *_finals(encoder), *first)
+    reads = () if isinstance(bridge, ZeroBridge) else ("encoder",)
     return Part("context", "context", title, about, "whole", size, count, reads=reads, steps=steps)
 
 

@@ -26,6 +26,15 @@ from regard.text.subwords import SPACE
 from regard.text.vocabulary import SILENT, SPECIAL_TOKENS, START, UNK, Tokenizer
 from regard.text.words import legible, space_words
 
+
+def check_number(name: str, number: int, count: int, owner: str = "this model", first: int = 0) -> int:
+    """The index of one of so many things, which are counted from ``first``; refuses a number that none has."""
+    if not first <= number < first + count:
+        right = f"{first} to {first + count - 1}" if count > 1 else f"{first}"
+        raise DataError(f"{name} = {number}: {owner} has no such {name}; {right} would be right")
+    return number - first
+
+
 # One side of a trace: ids, the pieces they spell, and the whitespace word that each piece is in.
 
 OUTSIDE = -1  # the word of a special token
@@ -58,8 +67,7 @@ class Side(Answer):
 
     def pieces_of(self, word: int) -> list[int]:
         """The places of a word's pieces."""
-        if not 0 <= word < len(self.words):
-            raise DataError(f"word = {word}: there is no such word; words count from 0 to {len(self.words) - 1}")
+        check_number("word", word, len(self.words), "the sentence")
         return [place for place, owner in enumerate(self.word_of) if owner == word]
 
 
@@ -288,7 +296,7 @@ class Trace:
         """The names of the weights of each layer of a side (see `SIDES`), lowest first; none where it has none."""
         if side not in SIDES:
             raise SettingsError(f"side = {side}: no such attention; {did_you_mean(side, SIDES)}")
-        return layer_names(self.tensors, *SIDES[cast("SideName", side)][:2])
+        return layer_names(self.tensors, *SIDES[side][:2])
 
     def weights(self, side: str) -> Tensor:
         """The weights of all layers and heads of a side, (L, H, T, S)."""
@@ -368,9 +376,7 @@ def _json(value: object) -> bytes:
 
 def _read_description(path: Path) -> dict[str, Any]:
     try:
-        content = json.loads(path.read_bytes())
-    except OSError as problem:
-        raise DataError(f"{path}: cannot be read ({problem.strerror}); a trace is a pair of files") from None
+        content = json.loads(_read(path))
     except (ValueError, RecursionError):
         raise DataError(f"{path}: is not JSON; is it a trace, whole?") from None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
@@ -379,11 +385,15 @@ def _read_description(path: Path) -> dict[str, Any]:
     return content
 
 
-def _read_tensors(path: Path, size: object) -> dict[str, Tensor]:
+def _read(path: Path) -> bytes:
     try:
-        data = path.read_bytes()
+        return path.read_bytes()
     except OSError as problem:
         raise DataError(f"{path}: cannot be read ({problem.strerror}); a trace is a pair of files") from None
+
+
+def _read_tensors(path: Path, size: object) -> dict[str, Tensor]:
+    data = _read(path)
     if len(data) != size:
         raise DataError(f"{path} = {len(data)} bytes: does not belong to its {DESCRIPTION}, which says {size} bytes")
     try:

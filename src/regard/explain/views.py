@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from regard.errors import DataError, SettingsError
-from regard.explain.alignment import Aligner, Attended
+from regard.errors import SettingsError
+from regard.explain.alignment import Aligner
 from regard.explain.heatmap import HeatMap, Numbers, reaching
 from regard.explain.recurrent import filling, gates
-from regard.explain.trace import SIDES, Folded, Side, Trace, apart, fold, members
+from regard.explain.trace import SIDES, Folded, Side, Trace, apart, check_number, fold, members
 from regard.text.words import legible
 
 NAMES: dict[str, str] = {
@@ -72,9 +72,9 @@ def head_maps(trace: Trace, view: View) -> list[list[HeatMap]]:
 def chosen_weights(weights: Tensor, view: View, aligner: Aligner | None) -> tuple[Tensor, str]:
     """The (T, S) that a view asks for, and what to call it."""
     layers, heads = weights.shape[:2]
-    layer = None if view.layer is None else _numbered("layer", view.layer, layers)
+    layer = None if view.layer is None else check_number("layer", view.layer, layers, first=1)
     if view.head.isdecimal():
-        head = _numbered("head", int(view.head), heads)
+        head = check_number("head", int(view.head), heads, first=1)
         if layer is None and layers > 1:
             raise SettingsError(f"head = {view.head}: of which layer? give --layer too, 1 to {layers}")
         return weights[layer or 0, head], _origin(view.side, layer or 0, head)
@@ -92,14 +92,6 @@ def _mean(layers: int, heads: int, layer: int | None) -> str:
     if layer is not None:
         return f"layer {layer + 1}, " + ("its one head" if heads == 1 else f"mean of its {heads} heads")
     return "its one head" if layers * heads == 1 else f"mean of all {layers * heads} heads"
-
-
-def _numbered(name: str, number: int, count: int) -> int:
-    """From a person's number, which begins at 1, to an index."""
-    if not 1 <= number <= count:
-        right = "1" if count == 1 else f"1 to {count}"
-        raise DataError(f"{name} = {number}: this model has no such {name}; {right} would be right")
-    return number - 1
 
 
 def _origin(side: str, layer: int, head: int) -> str:
@@ -175,8 +167,7 @@ def labelled(trace: Trace, rows: tuple[str, ...]) -> tuple[str, ...]:
 
 def difference_map(trace: Trace, attention: Aligner, effect: Folded) -> HeatMap:
     """Where attention and masking disagree: the difference of both, with rows as shares."""
-    pair = Attended.of(trace)
-    looked = attention.weights((pair.late if attention.late else pair).by_word)  # (T words, S words)
+    looked = attention.weights(attention.rows(trace).by_word)  # (T words, S words)
     return HeatMap(
         title="attention less masking",
         rows=effect.rows,

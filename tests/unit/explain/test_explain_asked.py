@@ -144,7 +144,7 @@ def test_what_makes_no_sense_is_said_in_one_line() -> None:
         what_if(labelling(), TEXT, [ForcePrefix("x")])
     with pytest.raises(DataError, match="3 words become 4: tags stand word by word"):
         what_if(labelling(), TEXT, [ReplaceWord(0, "s1 s2")])
-    with pytest.raises(DataError, match="word = 3: there is no such word"):
+    with pytest.raises(DataError, match="word = 3: the sentence has no such word"):
         what_if(continuing(), "t1 t5 t3", [MaskWord(3)])
     with pytest.raises(ModelError, match="this model has none of that name"):
         what_if(continuing(), "t1", [MuteHead("decoder.0.cross", 0)])

@@ -219,7 +219,7 @@ def test_an_unknown_word_shows_as_itself_where_the_text_is_known() -> None:
 def test_a_word_that_is_not_there_is_refused() -> None:
     side = spell([7, 8, END])
     assert side.pieces_of(1) == [1]
-    with pytest.raises(DataError, match="word = 2: there is no such word; words count from 0 to 1"):
+    with pytest.raises(DataError, match="word = 2: the sentence has no such word; 0 to 1 would be right"):
         side.pieces_of(2)
 
 

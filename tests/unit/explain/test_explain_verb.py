@@ -154,12 +154,12 @@ MISTAKES = {
     "an edit past the end": (
         [CAT, "--edit", '{"kind": "mask-word", "word": 99}'],
         3,
-        "word = 99: there is no such word; words count from 0 to 4",
+        "word = 99: the sentence has no such word; 0 to 4 would be right",
     ),
     "a replacement past the end": (
         [CAT, "--edit", '{"kind": "replace-word", "word": 5, "by": "x"}'],
         3,
-        "word = 5: is past the end of the sentence",
+        "word = 5: the sentence has no such word",
     ),
     "an edit that is no JSON": ([CAT, "--edit", "mask 3"], 2, "--edit = mask 3: is not JSON"),
     "an edit too deep": ([CAT, "--edit", "[" * 9999], 2, "is not JSON"),

@@ -186,9 +186,7 @@ def test_what_is_looked_into_is_searched_for_as_the_request_says(ask: Ask, trans
     assert ask("trace", text=CAT, decode=decode)["output"] == output
     assert ask("importance", text=CAT, decode=decode)["rows"] == output.split()
     assert ask("walkthrough", text=CAT, decode=decode)["target"]["words"] == output.split()
-    assert (
-        "there is no search here" in ask("trace", "heads", 400, text=CAT, target="le chat", decode=decode)["error"]
-    )
+    assert "there is no search here" in ask("trace", "heads", 400, text=CAT, target="le chat", decode=decode)["error"]
     assert "there is no search here" in ask("trace", "tag", 404, text=CAT, decode=decode)["error"]
     assert ask("walkthrough", "tag", 404, text=CAT, decode=decode)["error"].startswith("decode:")
     assert ask("trace", "heads", 400, text=CAT, decode={"best": 2})["error"].startswith("decode.best: not for what is")
@@ -380,7 +378,7 @@ def test_importance_says_why_not_another_word(ask: Ask, translator: Translator) 
     assert found["source"]["shape"] == [1, 5]
     assert ask("importance", text=CAT, against=other)["against"] == other  # where it came nearest
     line = ask("importance", "heads", 400, text=CAT, against=other, step=500)["error"]
-    assert line.startswith("step = 500: the output has no such piece; 0 to ")
+    assert line.startswith("step = 500: the output has no such step; 0 to ")
     line = ask("importance", "heads", 400, text=CAT, against=trace.target.pieces[1], step=1)["error"]
     assert line.endswith("is what was written; give another word or another translation")
     assert ask("importance", "heads", 400, text=CAT, against=" ")["error"].startswith("against = '': has no piece")

@@ -16,6 +16,7 @@ from regard.explain.answer import ANYTHING, OfSentence
 from regard.explain.replay import Model, Spelling
 from regard.explain.trace import Side, Task, Trace
 from regard.explain.walkthrough.prose import prose_of
+from regard.nn.embeddings import OutputLayer
 
 FORMAT = 1
 FEATURES = 6  # shown of a vector
@@ -191,7 +192,7 @@ class Board:
         """A parameter or buffer of the model."""
         return Value(tensor.detach().cpu(), f"parameter {self._names[id(tensor)]}")
 
-    def linear(self, layer: nn.Linear) -> dict[str, Value]:
+    def linear(self, layer: nn.Linear | OutputLayer) -> dict[str, Value]:
         """The inputs ``w`` and ``b`` of a linear layer."""
         return {"w": self.weight(layer.weight), "b": self.weight(layer.bias)}
 

@@ -44,6 +44,7 @@ from regard.models.recurrent import (
     RecurrentEncoder,
 )
 from regard.models.transformer import TransformerDecoder, TransformerEncoder
+from regard.nn.embeddings import OutputLayer
 from regard.settings.call import DecodeSettings
 from regard.tasks.load import Trained
 from regard.text.vocabulary import END
@@ -294,7 +295,7 @@ def _pool_steps(board: Board, pool: Pool, encoder: Encoder) -> Value:
             return attention_steps(asking).at(0)
 
 
-def _output_steps(board: Board, x: Value, layer: nn.Linear, row: int) -> None:
+def _output_steps(board: Board, x: Value, layer: nn.Linear | OutputLayer, row: int) -> None:
     """Features (D,), scores of all words, probabilities, and that of the word in the output."""
     chosen = board.trace.target.ids[row]
     logits = board.seen("logits")
