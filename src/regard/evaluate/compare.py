@@ -6,6 +6,7 @@ import hashlib
 import platform
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
@@ -26,7 +27,7 @@ from regard.decode.rules import Beam
 from regard.device import pick_device
 from regard.errors import ModelError, ResourceError, SettingsError
 from regard.evaluate.comparison import Comparison, Conditions, Cost, Row
-from regard.evaluate.evaluate import Texts, check_measures
+from regard.evaluate.evaluate import Texts, check_measures, translate
 from regard.fable.sentence import Language
 from regard.files import new_file
 from regard.metrics.baselines import baselines
@@ -42,7 +43,6 @@ from regard.tasks.corpus import Fable, Files, materials
 from regard.tasks.load import evaluate, labels_of, load, task_of
 from regard.tasks.predictor import Result, Rows
 from regard.tasks.task import Task
-from regard.tasks.translator import Translator
 from regard.text.sentences import one_line
 
 HELD_OUT = 500  # sentences of the built-in corpus, by default
@@ -273,7 +273,7 @@ def _systems(
 ) -> list[System]:
     """Every run's cost and outputs, all models in this process and taking turns."""
     translators = [load(run.folder, device=str(device), engine=engine) for run in runs.values()]
-    calls = [_caller(translator, options) for translator in translators]
+    calls = [partial(translate, translator, options=options) for translator in translators]
     tell(f"translating with {', '.join(runs)}, in turns")
     outputs, each = take_turns(calls, material.sources, progress)
     alone = one_by_one(calls, material.sources)
@@ -283,10 +283,6 @@ def _systems(
             runs.items(), translators, outputs, each, alone, strict=True
         )
     ]
-
-
-def _caller(translator: Translator, options: Options) -> Translate:
-    return lambda sources: [one_line(each.text) for each in translator.stream(sources, options)]
 
 
 def take_turns(

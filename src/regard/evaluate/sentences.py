@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from random import Random
 
 from torch import Tensor
@@ -53,29 +52,19 @@ def examples(
     ]
     shown = []
     for kind, each, row in kinds:
-        example = _example(translator, kind, each)
-        if row is not None:
-            example = replace(example, line=row + 1, reference=references[row], score=scores[row])
-        shown.append(example)
+        line, reference, score = (None, None, None) if row is None else (row + 1, references[row], scores[row])
+        linked = _linked(translator, each)
+        shown.append(ReportExample(kind, line, each.source, reference, each.text, score, each.log_probability, *linked))
     return tuple(shown)
 
 
-def _example(translator: Translator, chosen: Chosen, one: Translation) -> ReportExample:
-    words, links = _linked(translator, one)
-    return ReportExample(chosen, None, one.source, None, one.text, None, one.log_probability, *words, _in_order(links))
-
-
-def _in_order(links: Sequence[WordLink]) -> tuple[WordLink, ...]:
-    return tuple(sorted(links, key=lambda link: (link.target, link.source)))
-
-
-def _linked(translator: Translator, one: Translation) -> tuple[tuple[tuple[str, ...], tuple[str, ...]], list[WordLink]]:
-    """The words of both sides and the links between them, over all parts of a long text."""
+def _linked(translator: Translator, one: Translation) -> tuple[tuple[str, ...], tuple[str, ...], tuple[WordLink, ...]]:
+    """The words of both sides and the links between them, in order, over all parts of a long text."""
     sources: list[str] = []
     targets: list[str] = []
     links: list[WordLink] = []
     if len(one.source.split()) > LONGEST:
-        return ((), ()), []
+        return (), (), ()
     for part in one.outputs[0].parts:
         trace = translator.trace(part)
         for link in _links(translator, trace):
@@ -84,7 +73,8 @@ def _linked(translator: Translator, one: Translation) -> tuple[tuple[tuple[str, 
         targets += trace.target.words
     written = space_words(one.source)  # a word may have been read in other capitals than it was written in
     sources = written if len(written) == len(sources) else sources
-    return (tuple(sources), tuple(targets)), links
+    ordered = sorted(links, key=lambda link: (link.target, link.source))
+    return tuple(sources), tuple(targets), tuple(ordered)
 
 
 def _links(translator: Translator, trace: Trace) -> list[WordLink]:

@@ -130,6 +130,11 @@ def search_tree(
         SearchNode(**vars(node), piece=_piece(node.token, tokenizer), text=spell(tree.tokens(node.number)))
         for node in tree.nodes
     )
+    beams = list[OtherBeam]()
+    for width in sorted({*others} - {rule.width}):
+        other, spelled = grow(_as_wide(rule, width))
+        best = other.nodes[other.outputs[0]]
+        beams.append(OtherBeam(width, spelled(other.tokens(best.number)), best.score, best.log_probability))
     return Searched(
         source=text,
         text=nodes[tree.outputs[0]].text,
@@ -137,7 +142,7 @@ def search_tree(
         length_penalty=rule.length_penalty,
         nodes=nodes,
         outputs=tuple(tree.outputs),
-        others=tuple(_other(width, *grow(_as_wide(rule, width))) for width in sorted({*others} - {rule.width})),
+        others=tuple(beams),
         name=predictor.run.folder.name if predictor.task == "translate" and predictor.run else name,
     )
 
@@ -192,8 +197,3 @@ def _piece(token: int, tokenizer: Tokenizer) -> str:
     if token < 0:
         return "<start>"
     return SPECIAL_TOKENS[token] if token < len(SPECIAL_TOKENS) else tokenizer.token(token)
-
-
-def _other(width: int, tree: Tree, spell: Spell) -> OtherBeam:
-    best = tree.nodes[tree.outputs[0]]
-    return OtherBeam(width, spell(tree.tokens(best.number)), best.score, best.log_probability)

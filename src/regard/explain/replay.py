@@ -146,23 +146,18 @@ def forward_all(model: Model, sources: Sequence[Rows], targets: Sequence[int], o
     """The logits of every step of one target after each of several sources, (B, T, V)."""
     check_cancelled()
     device = next(model.parameters()).device
-    read = torch.tensor([[*_first(model), *targets][: len(targets)]] * len(sources), device=device)
+    if model.task == "label":
+        found = model(padded(sources).to(device), observer=observer)  # (B, S, C) or, pooled, (B, C)
+        return found if found.dim() == 3 else found[:, None]
+    read = torch.tensor([[model.first, *targets[:-1]]] * len(sources), device=device)
     if model.task == "language":
         return model(read, observer)
-    source = padded(sources).to(device)
-    if model.task == "translate":
-        return model(source, read, observer=observer)
-    found = model(source, observer=observer)  # (B, S, C) or, pooled, (B, C)
-    return found if found.dim() == 3 else found[:, None]
+    return model(padded(sources).to(device), read, observer=observer)
 
 
 def padded(rows: Sequence[Rows]) -> Tensor:
     """(B, S), or (B, S, 1 + L) where letters follow the ids."""
     return pad_sequence([torch.tensor(list(each)) for each in rows], batch_first=True, padding_value=PAD)
-
-
-def _first(model: Model) -> tuple[int, ...]:
-    return () if model.task == "label" else (model.first,)
 
 
 @contextmanager

@@ -100,7 +100,8 @@ def spell(rows: Rows, tokenizer: Tokenizer | None = None, text: str | None = Non
 
 def _spelled(ids: tuple[int, ...], tokenizer: Tokenizer | None, text: str | None) -> Side:
     if tokenizer is None:
-        return _numbers(ids)
+        numbers = [str(number) for number in ids if number not in SILENT]
+        return _with_special(ids, numbers, range(len(numbers)), numbers)
     if tokenizer.kind == "vectors":
         names = tuple(map(str, range(1, len(ids) + 1)) if text is None else tokenizer.pieces(text))
         return Side(ids, names, tuple(range(len(names))), names)
@@ -136,11 +137,6 @@ def apart(side: Side, bare: str = "") -> Side:
         owners.append(len(words) - 1)
         begun = piece == bare
     return replace(side, word_of=tuple(owners), words=tuple(words))
-
-
-def _numbers(ids: tuple[int, ...]) -> Side:
-    printed = [str(number) for number in ids if number not in SILENT]
-    return _with_special(ids, printed, list(range(len(printed))), printed)
 
 
 def _with_special(
@@ -317,7 +313,11 @@ class Trace:
         """Write ``path.safetensors`` and ``path.json``. The second, which names the first's size, is written last."""
         tensors = {f"model/{name}": tensor for name, tensor in self.tensors.items()}
         tensors |= {name: getattr(self, name) for name in _OWN}
-        data = save_tensors({name: _packed(tensor) for name, tensor in tensors.items()})
+        # Copies: safetensors refuses tensors that share memory.
+        copies = {
+            name: tensor.detach().cpu().clone(memory_format=torch.contiguous_format) for name, tensor in tensors.items()
+        }
+        data = save_tensors(copies)
         description = {
             "format": FORMAT,
             "task": self.task,
@@ -327,7 +327,8 @@ class Trace:
             "backwards": self.backwards,
             "bytes": len(data),
         }
-        for suffix, content in ((TENSORS, data), (DESCRIPTION, _json(description))):
+        text = (json.dumps(description, ensure_ascii=False) + "\n").encode("utf-8", "surrogatepass")
+        for suffix, content in ((TENSORS, data), (DESCRIPTION, text)):
             with new_file(_beside(path, suffix)) as file:
                 file.write(content)
 
@@ -363,15 +364,6 @@ def _beside(path: str | Path, suffix: str) -> Path:
     path = Path(path)
     plain = path.with_suffix("") if path.suffix in (TENSORS, DESCRIPTION) else path
     return plain.with_name(plain.name + suffix)
-
-
-def _packed(tensor: Tensor) -> Tensor:
-    """A copy that shares its memory with nothing, which safetensors insists on."""
-    return tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
-
-
-def _json(value: object) -> bytes:
-    return (json.dumps(value, ensure_ascii=False) + "\n").encode("utf-8", "surrogatepass")
 
 
 def _read_description(path: Path) -> dict[str, Any]:
