@@ -220,7 +220,12 @@ def trend(learning: Learning) -> list[Claim]:
     """Still improving, levelled off, or overfitting: the validation loss lately against before."""
     seen = learning.validations
     if len(seen) < 3:
-        return [Claim("cannot be told whether more training would help", f"validations = {len(seen)}; 3 are needed")]
+        return [
+            Claim(
+                "has too few validations to judge its progress",
+                f"validations = {len(seen)}; 3 are needed",
+            )
+        ]
     last, lowest = seen[-1], min(seen, key=lambda one: one.loss)
     if last.loss > lowest.loss * (1 + OVERFIT) and lowest is not last:
         return [_overfitting(learning, lowest, last)]

@@ -58,7 +58,7 @@ METHODS: dict[str, str] = {  # what each number is
     "norm": "norm of what attention took from each token: weight times transformed value",
     "alti": "ALTI+: how near each token's part is to a block's output, followed down through all layers",
     "zeroing": "how far a layer's output rotates when a token's value is zero, followed down through all layers",
-    "integrated-gradients": "embedding times its mean gradient on the way from zero",
+    "integrated-gradients": "embedding times its mean gradient on the line from zero",
     "gradient": "embedding times its gradient",
     "saliency": "norm of the gradient at each embedding",
     "masking": "decrease when the word's embedding is set to zero",

@@ -114,7 +114,7 @@ def _filling(name: str, trace: Trace, states: Tensor, backwards: bool) -> Fillin
 
 
 def saliency(model: Model, source_ids: Rows, target_ids: Sequence[int], *, under: Under = alone) -> Tensor:
-    """``‖∂ log-odds(y_t) / ∂ x_s‖`` (T, S): where there is no attention, what each step's choice hangs on."""
+    """``‖∂ log-odds(y_t) / ∂ x_s‖`` (T, S): the importance of each piece read, without attention."""
     subject = Subject(model, source_ids, tuple(target_ids), "log-odds", under=under)
     return saliencies(subject)[PREFIX if model.task == "language" else SOURCE]
 
@@ -140,7 +140,7 @@ def cells(looked: Looked) -> Cells:
     trace = looked.trace
     found = tuple(states(trace))
     if not found:
-        raise ModelError("gates: this run has no recurrent cells; its attention is what there is to see")
+        raise ModelError("gates: this run has no recurrent cells; look at its attention")
     looked.check_gradients()
     encoder = any(one.name.startswith("encoder.") for one in found)
     return Cells(

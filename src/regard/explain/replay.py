@@ -111,7 +111,7 @@ def replay(
     label the source; without ``target_ids`` with the labels they find most probable. For one that reads letters,
     each id of the source is followed by them.
 
-    ``observer`` may change values on the way; what is recorded is what the model went on with.
+    ``observer`` may change values; the changed values are recorded.
     """
     check(model, source_ids, target_ids)
     watch = Keeper(detail, observer or UNOBSERVED)

@@ -1,4 +1,4 @@
-"""What was seen in one replayed pass, as data: kept, saved, loaded, compared."""
+"""The recording of one replayed pass as data, which can be saved and loaded."""
 
 from __future__ import annotations
 
@@ -84,12 +84,12 @@ def with_letters(rows: Rows) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ..
 
 
 def spell(rows: Rows, tokenizer: Tokenizer | None = None, text: str | None = None, *, at_spaces: bool = False) -> Side:
-    """The side that ids stand for, with their letters where they have some.
+    """The pieces and words of ids, with their letters where they have some.
 
     With the ``text`` they came from, an unknown word shows as itself.
     Words are those of the text at whitespace, whatever the tokenizer; so word 3 of a trace is word 3 of a
-    gold alignment. In a script without spaces, as in Chinese, each piece is a word, unless they are to be counted
-    ``at_spaces`` all the same. Without a tokenizer each id is a word and is spelled as its number.
+    gold alignment. In a script without spaces, as in Chinese, each piece is a word, unless ``at_spaces`` says
+    otherwise. Without a tokenizer each id is a word and is spelled as its number.
     """
     ids, letters = with_letters(rows)
     side = _spelled(ids, tokenizer, text)
@@ -112,7 +112,7 @@ def _spelled(ids: tuple[int, ...], tokenizer: Tokenizer | None, text: str | None
     named = [_QUESTION_MARK if tokenizer.kind == "byte" and piece == SPECIAL_TOKENS[UNK] else piece for piece in pieces]
     owners = tokenizer.word_of(named)
     words = space_words(tokenizer.decode(printed) if text is None else text)
-    if owners and len(words) != owners[-1] + 1:  # a text that does not come back as it was, as after <unk>
+    if owners and len(words) != owners[-1] + 1:  # decoding does not give the text back, as after <unk>
         words = _decoded_apart(printed, owners, tokenizer)
     special = {number: tokenizer.token(number) for number in ids if number in tokenizer.silent - SILENT}
     return _with_special(ids, pieces, owners, words, special)
@@ -240,7 +240,7 @@ class Trace:
     Row t of anything along the target belongs to the step that *predicted* ``target.pieces[t]``; what the
     model read at that step is ``inputs[t]``, the piece before it. Tensors have no batch axis: weights are
     (H, T, S), states (T, D), by the names of `regard.nn.observe`, all in the order of the text: what a backward
-    layer or a reversed encoder recorded from the last word to the first is turned round.
+    layer or a reversed encoder recorded from the last word to the first is reversed.
     """
 
     task: Task

@@ -46,7 +46,7 @@ def test_without_a_training_curve_a_rising_loss_is_only_worse() -> None:
 @pytest.mark.parametrize("losses", [(), (1.0,), (2.0, 1.0)])
 def test_fewer_than_three_validations_say_nothing(losses: tuple[float, ...]) -> None:
     (found,) = rules.trend(learning(*losses))
-    assert found.claim == "cannot be told whether more training would help"
+    assert found.claim == "has too few validations to judge its progress"
     assert f"validations = {len(losses)}" in found.evidence
 
 
