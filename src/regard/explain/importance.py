@@ -12,7 +12,7 @@ from torch import Tensor
 
 from regard.errors import DataError, did_you_mean
 from regard.explain.answer import Hidden, OfSentence, PackedTensor
-from regard.explain.attribution import LOOKING, POINTS, Asked, Method, check_method, rows_of
+from regard.explain.attribution import LOOKING, POINTS, Asked, Half, Method, check_method, rows_of
 from regard.explain.faithful import method_and_head
 from regard.explain.heatmap import HeatMap, reaching
 from regard.explain.look import Looked, look
@@ -122,10 +122,6 @@ def attribute(
     asked = Asked(subject, trace.source, trace.target, method, view, looked.reader, points)
     source, prefix, error = asked.halves()
     groups, rows = asked.rows
-    share = None
-    if source is not None and prefix is not None and method not in LOOKING:
-        ours, theirs = source[0].abs().sum(-1), prefix[0].abs().sum(-1)
-        share = ours / (ours + theirs).clamp(min=1e-30)
     values = rows_of(subject.values()[:, None], groups, sums=asked.sums)[:, 0]
     return Attribution(
         run=looked.run,
@@ -144,7 +140,7 @@ def attribute(
         source_layers=source[2] if source else None,
         prefix_layers=prefix[2] if prefix else None,
         values=values,
-        source_share=share,
+        source_share=_share(source, prefix) if method not in LOOKING else None,
         completeness_error=error,
         trace=trace,
     )
@@ -160,6 +156,13 @@ def believed(run: Trained, looked: Looked, view: View) -> Attribution | None:
         return attribute(run, looked, method, head=head, words=view.words, special=view.special)
     except DataError:
         return None
+
+
+def _share(source: Half, prefix: Half) -> Tensor | None:
+    if source is None or prefix is None:
+        return None
+    ours, theirs = source[0].abs().sum(-1), prefix[0].abs().sum(-1)
+    return ours / (ours + theirs).clamp(min=1e-30)
 
 
 # Contrasts

@@ -13,6 +13,7 @@ the entropy, or how much more probable y_t was than another piece. For each word
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, assert_never
@@ -35,6 +36,7 @@ Change = Callable[[Tensor], Tensor]
 Found = tuple[dict[str, tuple[Tensor, Tensor]], Tensor]
 SOURCE, PREFIX = "encoder.embedded", "decoder.embedded"
 _NUMBERS = 1 << 25  # logits held at once
+SEGMENTS, MOST_CUTS = 16, 16  # segments that share the tolerance of integrated gradients; cuts down to the last of them
 _STATES = 1 << 22  # numbers of one layer's states in the batch of a gradient
 
 
@@ -263,36 +265,83 @@ def saliency(subject: Subject) -> dict[str, Tensor]:
 
 
 def integrated_gradients(
-    subject: Subject, points: int, baseline: Mapping[str, Tensor] | None = None
+    subject: Subject, points: int, baseline: Mapping[str, Tensor] | None = None, tolerance: float = math.inf
 ) -> tuple[dict[str, Tensor], Tensor, Tensor]:
     """(R, S) at each place, by Gauss-Legendre quadrature with so many points; and the numbers (R,) at both ends of the
-    line, which begins at ``baseline`` (S, D), by default zeros."""
-    nodes, weights = (torch.tensor(each) for each in np.polynomial.legendre.leggauss(points))
-    ends: dict[str, tuple[Tensor, Tensor]] = {}
-    totals, numbers = dict[str, Tensor](), list[Tensor]()
-    ways = torch.cat((torch.tensor([0.0, 1.0]), (nodes + 1) / 2))
+    line, which begins at ``baseline`` (S, D), by default zeros.
 
-    def between(place: str, part: Tensor) -> Change:
+    The parts of any segment of the line sum to the difference of the numbers at its ends. Where they miss more than the
+    ``tolerance``, relative to the whole difference, the line is cut into segments. This is needed where a norm
+    is the first to read an embedding, as with rotary positions: it removes the scale, and every further norm magnifies
+    what is left of it, so that the number changes in the first thousandths of a line from zero, or far below.
+    """
+    begin, end = _numbers_at(subject, baseline, (0.0, 1.0))
+    totals = _segment(subject, baseline, 0.0, 1.0, points)
+    allowed = tolerance * float((end - begin).abs().sum())
+    if _missing(totals, end - begin) <= allowed:
+        return totals, begin, end
+    totals, waiting = {}, [(0.0, 1.0, 0)]  # segments, and how often they were cut
+    while waiting:
+        first, last, cuts = waiting.pop()
+        found = _segment(subject, baseline, first, last, points)
+        low, high = _numbers_at(subject, baseline, (first, last))
+        if cuts < MOST_CUTS and _missing(found, high - low) > allowed / SEGMENTS:
+            middle = math.sqrt(first * last) if first else last / 1000
+            waiting += [(first, middle, cuts + 1), (middle, last, cuts + 1)]
+        else:
+            totals = {place: totals.get(place, 0) + each for place, each in found.items()}
+    return totals, begin, end
+
+
+def _missing(parts: Mapping[str, Tensor], difference: Tensor) -> float:
+    """How far the parts of all places are from summing to the difference, over all steps."""
+    return float((sum(each.sum(-1) for each in parts.values()) - difference).abs().sum())
+
+
+def _on_line(subject: Subject, baseline: Mapping[str, Tensor] | None, ways: Tensor) -> dict[str, Change]:
+    """Embeddings at some shares (B,) of the way from the baseline, as changes of B copies."""
+
+    def change(place: str) -> Change:
         def go(value: Tensor) -> Tensor:
-            begin = (
-                torch.zeros_like(value[0]) if baseline is None else subject.in_order(place, baseline[place]).to(value)
-            )
-            ends[place] = (begin, value[0].detach())
-            return begin + part.to(value)[:, None, None] * (value - begin)
+            begin = 0 if baseline is None else subject.in_order(place, baseline[place]).to(value)
+            return begin + ways.to(value)[:, None, None] * (value - begin)
 
         return go
 
+    return {place: change(place) for place in subject.places}
+
+
+def _numbers_at(
+    subject: Subject, baseline: Mapping[str, Tensor] | None, ways: tuple[float, float]
+) -> tuple[Tensor, Tensor]:
     with torch.no_grad(), resting(subject.model):
-        changes = {place: between(place, ways[:2]) for place in subject.places}
-        watch = Both(Changed(changes), subject.under())
-        numbers.append(subject.measure(subject.logits([subject.source] * 2, watch)))
-    size = max(1, _STATES // max(1, sum(begin.numel() for begin, _ in ends.values())))
-    for first in range(0, points, size):
-        part = ways[2:][first : first + size]
-        found, _ = gradients(subject, {place: between(place, part) for place in subject.places}, len(part))
-        for place, (grads, _) in found.items():
-            begin, end = (subject.in_order(place, each) for each in ends[place])
-            share = weights[first : first + size].to(grads) / 2
-            mean = torch.einsum("rbsd,b->rsd", grads, share)
-            totals[place] = totals.get(place, torch.zeros(())) + (mean * (end - begin)).sum(-1)
-    return totals, numbers[0][0], numbers[0][1]
+        watch = Both(Changed(_on_line(subject, baseline, torch.tensor(ways))), subject.under())
+        found = subject.measure(subject.logits([subject.source] * 2, watch))
+    return found[0], found[1]
+
+
+def _segment(
+    subject: Subject, baseline: Mapping[str, Tensor] | None, first: float, last: float, points: int
+) -> dict[str, Tensor]:
+    """The integral over one segment of the line, times the whole way: (R, S) at each place."""
+    nodes, shares = (torch.tensor(each) / 2 for each in np.polynomial.legendre.leggauss(points))
+    if first:  # equidistant in the logarithm, because scales below one count for a norm
+        ways = first * (last / first) ** (nodes + 0.5)
+        shares = shares * ways * math.log(last / first)
+    else:
+        ways, shares = last * (nodes + 0.5), last * shares
+    totals, length = dict[str, Tensor](), len(subject.targets)
+    size = max(1, _STATES // max(1, (len(subject.source) + length) * _width(subject.model)))
+    for start in range(0, points, size):
+        part, share = ways[start : start + size], shares[start : start + size]
+        found, _ = gradients(subject, _on_line(subject, baseline, part), len(part))
+        for place, (grads, given) in found.items():
+            way = (given[-1] - (0 if baseline is None else baseline[place].to(given))) / part[-1].to(given)
+            mean = torch.einsum("rbsd,b->rsd", grads, share.to(grads))
+            totals[place] = totals.get(place, 0) + (mean * way).sum(-1)
+    return totals
+
+
+def _width(model: Model) -> int:
+    """Of its states."""
+    return model.encoder.width if model.task == "label" else model.decoder.output.weight.shape[1]

@@ -230,7 +230,7 @@ def test_a_method_draws_its_own_map(folder: Path, capsys: Capture, tmp_path: Pat
     place, page = str(trained(folder, "translate")), tmp_path / "x.html"
     assert run(["explain", place, CAT, "--by", "alti", "--out", str(page)]) == 0
     seen = capsys.readouterr()
-    assert "shares: ALTI+: how near each token's part comes to a block's output" in seen.err
+    assert "shares: ALTI+: how near each token's part is to a block's output" in seen.err
     assert "completeness error" in seen.err
     assert "the source's share of all: " in seen.err
     assert "ALTI+: how near" in page.read_text(encoding="utf-8")
@@ -256,7 +256,7 @@ def test_why_this_word_and_not_that(folder: Path, capsys: Capture) -> None:
     ("given", "line"),
     [
         (["--by", "alty"], "method = alty: no such method; did you mean 'alti'?"),
-        (["--by", "alti", "--not", "chien"], "against = chien: alti says what a state is made of"),
+        (["--by", "alti", "--not", "chien"], "against = chien: alti explains a state"),
         (["--by", "masking", "--head", "all"], "--head = all: --by has one map of all heads; leave one of them out"),
     ],
 )
