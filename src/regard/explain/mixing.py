@@ -282,8 +282,9 @@ def zeroed(name: str) -> Changed:
 
 
 def turned(before: Tensor, after: Tensor) -> Tensor:
-    """``1 − cos`` between states (T, D) and what became of them in each of U runs (U, T, D): (T, U)."""
-    return (1 - torch.cosine_similarity(before[None], after, -1)).clamp(min=0).T
+    """``1 − cos`` between states (T, D) and those of U other runs (U, T, D): (T, U). In double precision, because a
+    cosine near one would lose most digits of its distance from one."""
+    return (1 - torch.cosine_similarity(before[None].double(), after.double(), -1)).clamp(min=0).T.to(before)
 
 
 def zeroing(model: Model, tensors: Tensors, under: Observer) -> tuple[list[Tensor], list[tuple[Tensor, Tensor | None]]]:
