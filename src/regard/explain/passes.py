@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from regard.decode.cancel import check_cancelled
-from regard.explain.replay import Model, forward_all, reads_backwards, resting
+from regard.explain.replay import Model, forward_all, padded, reads_backwards, resting
 from regard.explain.trace import Rows, with_letters
 from regard.nn.observe import UNOBSERVED, Observer
 from regard.text.vocabulary import PAD, UNK
@@ -35,7 +35,7 @@ Groups = Sequence[Sequence[int]]
 Change = Callable[[Tensor], Tensor]
 Found = tuple[dict[str, tuple[Tensor, Tensor]], Tensor]
 SOURCE, PREFIX = "encoder.embedded", "decoder.embedded"
-_NUMBERS = 1 << 25  # logits held at once
+_NUMBERS = 1 << 23  # logits held at once
 SEGMENTS, MOST_CUTS = 16, 16  # segments that share the tolerance of integrated gradients; cuts down to the last of them
 _STATES = 1 << 22  # numbers of one layer's states in the batch of a gradient
 
@@ -106,33 +106,32 @@ class Subject:
             case "label":
                 return [SOURCE]
 
-    def measure(self, logits: Tensor) -> Tensor:
-        """The number that is explained, (B, T, V) → (B, R): of each step or, in a contrast, of the one."""
-        chosen = torch.tensor(self.targets, device=logits.device).expand(len(logits), -1)[..., None]
+    def measure(self, logits: Tensor, steps: Sequence[int] | Tensor) -> Tensor:
+        """The number that is explained, of the logits of some steps: (…, N, V) → (…, N)."""
+        chosen = torch.tensor(self.targets, device=logits.device)[steps].expand(logits.shape[:-1])[..., None]
         if self.against is not None:
-            step, other = self.against
-            return logits[:, step : step + 1, self.targets[step]] - logits[:, step : step + 1, other]
+            return (logits.gather(-1, chosen) - logits[..., self.against[1], None])[..., 0]
         match self.of:
-            case "log-probability":
-                return logits.log_softmax(-1).gather(2, chosen)[..., 0]
+            case "log-probability":  # torch's logsumexp takes as long as the output layer, its log_softmax a tenth
+                return logits.log_softmax(-1).gather(-1, chosen)[..., 0]
             case "probability":
-                return logits.softmax(-1).gather(2, chosen)[..., 0]
+                return logits.softmax(-1).gather(-1, chosen)[..., 0]
             case "log-odds":
-                others = logits.scatter(2, chosen, -torch.inf)
-                return logits.gather(2, chosen)[..., 0] - others.logsumexp(-1)
+                return logits.gather(-1, chosen)[..., 0] - logits.scatter(-1, chosen, -torch.inf).logsumexp(-1)
             case "entropy":
                 scores = logits.log_softmax(-1)
                 return -(scores.exp() * scores.masked_fill(scores == -torch.inf, 0.0)).sum(-1)
             case _:
                 assert_never(self.of)
 
+    def numbers(self, sources: Sequence[Rows], observer: Observer) -> Tensor:
+        """The number of each step after each of some sources, (B, R)."""
+        return self.measure(forward_all(self.model, sources, self.targets, observer)[:, self.steps], self.steps)
+
     def values(self) -> Tensor:
         """The number of each step, (R,)."""
         with torch.no_grad(), resting(self.model):
-            return self.measure(self.logits([self.source], self.under()))[0]
-
-    def logits(self, sources: Sequence[Rows], observer: Observer) -> Tensor:
-        return forward_all(self.model, sources, self.targets, observer)
+            return self.numbers([self.source], self.under())[0]
 
     def in_order(self, place: str, value: Tensor) -> Tensor:
         """From the order of the text to that of reading, or back, along the last axis but one."""
@@ -148,26 +147,47 @@ def masking(subject: Subject, place: str, groups: Groups, how: How = "blank") ->
     How: ``blank`` makes an embedding zero and leaves its place, the same for every model and tokenizer; ``unknown``
     puts ``<unk>`` there, which a model has learned only if it was trained with rare words or word dropout; ``removed``
     closes the gap in the source, and so moves the words after it.
+
+    What is the same for all groups is computed once: of a prefix, the source and the steps before the first change.
+    Logits are made only of the steps that a change reaches.
     """
-    with torch.no_grad(), resting(subject.model):
-        logits = subject.logits([subject.source], subject.under())
-        before, rows = subject.measure(logits), max(1, _NUMBERS // logits.numel())
-        parts = [
-            before - _without(subject, place, groups[first : first + rows], how)
-            for first in range(0, len(groups), rows)
-        ]
-    return torch.cat([before[:0], *parts]).T
+    model, device = subject.model, next(subject.model.parameters()).device
+    steps = torch.tensor(subject.steps, device=device)
+    size = max(1, _STATES // max(1, (len(subject.source) + len(subject.targets)) * _width(model)))
+    parts = list[Tensor]()
+    with torch.no_grad(), resting(model):
+        before = subject.values()  # (R,)
+        for start in range(0, len(groups), size):
+            some = groups[start : start + size]
+            begins = torch.tensor([min(group) if place == PREFIX else 0 for group in some], device=device)
+            first = int(begins.min()) if subject.under is alone else 0
+            outputs = _without(subject, place, some, how, first)  # (B, T - first, D or C)
+            row, step = (steps >= begins[:, None]).nonzero(as_tuple=True)
+            after = before.expand(len(some), -1).clone()
+            after[row, step] = _of_outputs(subject, outputs[row, steps[step] - first], steps[step])
+            parts.append(before - after)
+    return torch.cat([before[None][:0], *parts]).T
 
 
-def _without(subject: Subject, place: str, groups: Groups, how: How) -> Tensor:
-    """The numbers (B, R) without the pieces of each group."""
-    model = subject.model
+def _of_outputs(subject: Subject, outputs: Tensor, steps: Tensor) -> Tensor:
+    """The numbers of some steps (N,), of features (N, D) or, of a labeller, logits (N, C)."""
+    model, parts = subject.model, list[Tensor]()
+    size = max(1, _NUMBERS // (1 if model.task == "label" else len(model.decoder.output.weight)))
+    for some, at in zip(outputs.split(size), steps.split(size), strict=True):
+        check_cancelled()
+        parts.append(subject.measure(some if model.task == "label" else model.project(some), at))
+    return torch.cat(parts) if parts else outputs.new_zeros(0)
+
+
+def _without(subject: Subject, place: str, groups: Groups, how: How, first: int) -> Tensor:
+    """Features (B, T, D), of a labeller logits, from step ``first`` on, without the pieces of each group."""
+    model, device = subject.model, next(subject.model.parameters()).device
     sources: list[Rows] = [subject.source] * len(groups)
     ids, letters = with_letters(subject.source)
-    kept = torch.ones(len(groups), len(ids) if place == SOURCE else len(subject.targets), 1)
+    kept = torch.ones(len(groups), len(ids) if place == SOURCE else len(subject.targets), 1, device=device)
     for row, group in enumerate(groups):
         kept[row, list(group)] = 0
-    kept, changes = subject.in_order(place, kept), dict[str, Change]()
+    kept, changes = subject.in_order(place, kept)[:, first:], dict[str, Change]()
     match how:
         case "blank":
             changes[place] = lambda value: value * kept.to(value)
@@ -175,13 +195,29 @@ def _without(subject: Subject, place: str, groups: Groups, how: How) -> Tensor:
             sources = [_with_unknown(ids, letters, group) for group in groups]
         case "unknown":
             assert model.task != "label"
-            unknown = model.decoder.embedding(torch.full((1, 1), UNK, device=next(model.parameters()).device))
+            unknown = model.decoder.embedding(torch.full((1, 1), UNK, device=device))
             changes[place] = lambda value: torch.where(kept.to(value) > 0, value, unknown.to(value))
         case "removed":
             sources = [_rows([at for at in range(len(ids)) if at not in group], ids, letters) for group in groups]
         case _:
             assert_never(how)
-    return subject.measure(subject.logits(sources, Both(Changed(changes), subject.under())))
+    under = subject.under()
+    observer = Both(Changed(changes), under)
+    if model.task == "label":
+        return forward_all(model, sources, subject.targets, observer)
+    read = torch.tensor([[model.first, *subject.targets[:-1]]], device=device)  # (1, T)
+    if model.task == "language":
+        _, state = model.start(1)
+    elif place == PREFIX:
+        _, state = model.start(padded([subject.source]).to(device), observer=under)
+    else:
+        _, state = model.start(padded(sources).to(device), observer=observer)
+    if place == PREFIX:
+        if first:
+            _, state = model.advance(read[:, :first], state)
+        rows = torch.zeros(len(groups), dtype=torch.long, device=device)
+        state = state.select(rows[:, None], rows)
+    return model.advance(read[:, first:].expand(len(groups), -1), state, observer=observer)[0]
 
 
 def _with_unknown(ids: Sequence[int], letters: Sequence[Sequence[int]], group: Sequence[int]) -> Rows:
@@ -222,7 +258,7 @@ def gradients(subject: Subject, between: Mapping[str, Change] | None = None, row
 
     with torch.enable_grad(), resting(subject.model):
         watch = Changed({last: keep, **{place: leaf(place) for place in subject.places}}, active=True)
-        numbers = subject.measure(subject.logits([subject.source] * rows, Both(watch, subject.under())))  # (B, R)
+        numbers = subject.numbers([subject.source] * rows, Both(watch, subject.under()))  # (B, R)
         features = seen[last] if seen[last].dim() == 3 else seen[last][:, None]
         above = torch.autograd.grad(numbers.sum(), seen[last], retain_graph=True)[0].reshape(features.shape)
         leaves = [seen[place] for place in subject.places]
@@ -316,7 +352,7 @@ def _numbers_at(
 ) -> tuple[Tensor, Tensor]:
     with torch.no_grad(), resting(subject.model):
         watch = Both(Changed(_on_line(subject, baseline, torch.tensor(ways))), subject.under())
-        found = subject.measure(subject.logits([subject.source] * 2, watch))
+        found = subject.numbers([subject.source] * 2, watch)
     return found[0], found[1]
 
 
