@@ -13,12 +13,11 @@ import pytest
 
 import corpora_for_tests as small
 from regard.explain.alignment import Aligner
-from regard.explain.edits import from_data
+from regard.explain.edits import Difference, from_data, what_if
 from regard.explain.importance import attribute
 from regard.explain.look import Looked
 from regard.explain.recurrent import saliency
 from regard.explain.views import View, attention_map, gate_maps, saliency_map, shares, state_maps
-from regard.explain.whatif import Difference, what_if
 from regard.tasks.load import load
 from regard.tasks.translator import Translator
 from regard.trainer.start import start
@@ -358,7 +357,7 @@ def test_another_sentence_keeps_only_the_edits_of_the_model(page: Page) -> None:
 
 def test_an_edit_that_does_not_fit_is_told_in_place_and_can_be_taken_back(page: Page, heard: list[str]) -> None:
     page.goto(f"/#look?run={RUN}&text={quote(TEXT)}&edits={quote(json.dumps([{'kind': 'mask-word', 'word': 99}]))}")
-    assert "word = 99: there is no such word" in page.locator(".trouble").inner_text()
+    assert "word = 99: the sentence has no such word" in page.locator(".trouble").inner_text()
     page.get_by_role("button", name="Undo: “word 100” masked").click()
     page.wait_for_selector(".picture .heatmap canvas")
     assert page.locator(".trouble").count() == 0

@@ -112,6 +112,7 @@ def _check_links(wanted: MeasureSettings) -> None:
 def _alignment(run: Path, texts: Texts, golds: list[Gold], wanted: MeasureSettings, place: str) -> AlignmentQuality:
     """The quality of links: of files if they are given, else of the attention of the run, and of the reverse run."""
     from regard.evaluate import evaluate as evaluation
+    from regard.metrics.alignment import flipped
     from regard.tasks.load import load
 
     if wanted.links:
@@ -123,7 +124,8 @@ def _alignment(run: Path, texts: Texts, golds: list[Gold], wanted: MeasureSettin
         say(f"links: {translator.aligner.describe()}")
         if wanted.reverse:
             backward = load(Path(wanted.reverse), device=place)
-            found.append(evaluation.swapped(evaluation.aligned(backward, texts.references, texts.sources)))
+            links = evaluation.aligned(backward, texts.references, texts.sources)
+            found.append([flipped(each) for each in links])
     return evaluation.alignment_of(found[0], golds, found[1] if found[1:] else None, wanted.symmetrise)
 
 

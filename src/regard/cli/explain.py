@@ -15,12 +15,11 @@ from regard.errors import DataError, SettingsError
 from regard.metrics.numbers import signed
 
 if TYPE_CHECKING:
-    from regard.explain.edits import Edit
+    from regard.explain.edits import Difference, Edit
     from regard.explain.heatmap import HeatMap
     from regard.explain.importance import Attribution
     from regard.explain.look import Looked
     from regard.explain.views import View
-    from regard.explain.whatif import Difference
     from regard.tasks.load import Trained
 
 MANY = ("256", "truecolor", "windows")  # terminals with enough colours; others get shades
@@ -231,10 +230,9 @@ def _changes(outcome: Difference) -> list[str]:
 def _table(shown: Looked, view: View) -> list[str]:
     """A line of statistics for every head."""
     from regard.explain.statistics import statistics
-    from regard.show.explanation_page import KINDS
 
     rows = [f"{'head':>6} {'entropy':>8} {'coverage':>9} {'distance':>9} {'diagonal':>9}  does"]
-    for one in statistics(shown.trace, KINDS[view.side]):
+    for one in statistics(shown.trace, view.side):
         name, slope = f"{one.layer + 1}.{one.head + 1}", signed(one.diagonality)
         rows.append(f"{name:>6} {one.entropy:8.2f} {one.coverage:9.2f} {one.distance:9.2f} {slope:>9}  {one.role}")
     return [row.rstrip() for row in rows]

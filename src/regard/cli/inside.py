@@ -86,9 +86,8 @@ def walk(
     """The computation for one sentence with the run's own numbers, step by step: idea, formula, numbers, code."""
     if side not in SIDES:
         raise SettingsError(f"--side = {side}: no such side; {did_you_mean(side, SIDES)}")
-    from regard.explain.walk import walk_text
     from regard.explain.walkthrough import render
-    from regard.explain.walkthrough.walk import NoSuchPlaceError
+    from regard.explain.walkthrough.walk import NoSuchPlaceError, walk_text
     from regard.tasks.load import load_predictor
 
     if out is not None:

@@ -34,7 +34,7 @@ def report(
     pin: Annotated[list[str] | None, typer.Option(help="A sentence to show in any case; may be repeated.")] = None,
 ) -> None:
     """Write a report of a run as one HTML file: verdict, curves, scores, sentences, heat maps, settings."""
-    from regard.evaluate.saving import check_suffix
+    from regard.evaluate.comparison import check_suffix
 
     overrides, folders = apart(runs)
     files = (folders and out) or _beside(folders)
@@ -81,7 +81,7 @@ def compare(
     ] = None,
 ) -> None:
     """Compare runs on one text: scores, paired tests, by length, most-differing sentences, cost."""
-    from regard.evaluate.saving import check_suffix
+    from regard.evaluate.comparison import check_suffix
 
     for path in out or []:
         check_suffix(path)

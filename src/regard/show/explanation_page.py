@@ -23,7 +23,6 @@ from regard.explain.views import (
     gate_maps,
     head_maps,
     masking_map,
-    stacked,
     state_maps,
 )
 from regard.show.page import render
@@ -32,7 +31,6 @@ from regard.show.sentences import lighting, words_line
 from regard.text.words import legible
 
 MOST_CELLS, MOST_VALUES = 250_000, 100_000  # of the small maps: drawn, and drawn with their numbers
-KINDS = {"cross": "cross", "encoder": "encoder_self", "decoder": "decoder_self"}
 
 
 def explanation_page(found: Looked, view: View | None = None, picture: HeatMap | None = None) -> str:
@@ -57,7 +55,7 @@ def explanation_page(found: Looked, view: View | None = None, picture: HeatMap |
         "all_heads": all_of_them,
         "recurrent": _recurrent(found),
         "steps": list(_steps(found, read)),
-        "statistics": [(NAMES[side], statistics(found.trace, KINDS[side])) for side in found.sides],
+        "statistics": [(NAMES[side], statistics(found.trace, side)) for side in found.sides],
         "side": NAMES.get(shown.side),
     }
     return render("explanation.html", content)
@@ -102,8 +100,8 @@ def _importance(found: Looked) -> list[HeatMap]:
 def _heads(found: Looked, shown: View) -> tuple[list[Grid], bool]:
     """Small maps of every head, and whether all attentions are shown. For a large model and a long sentence it is only
     the attention shown above."""
-    several = [side for side in found.sides if stacked(found.trace, side).shape[:2].numel() > 1]
-    sizes = {side: stacked(found.trace, side).numel() for side in several}
+    several = [side for side in found.sides if found.trace.weights(side).shape[:2].numel() > 1]
+    sizes = {side: found.trace.weights(side).numel() for side in several}
     kept = several if sum(sizes.values()) <= MOST_CELLS else [side for side in several if side == shown.side]
     views = [(side, View(side, words=shown.words, special=True)) for side in kept]
     grids = [Grid(NAMES[side], head_maps(found.trace, view), sizes[side] <= MOST_VALUES) for side, view in views]

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from regard.evaluate.run_report import Look, ReportExample, RunReport
-from regard.evaluate.verdict import headline, verdict
+from regard.evaluate.run_report import Look, ReportExample, RunReport, headline, verdict
 from regard.explain.heatmap import HeatMap
 from regard.metrics.labels import Confusion
 from regard.show.page import groups, render, sentence

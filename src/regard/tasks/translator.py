@@ -306,7 +306,7 @@ class Translator:
         from regard.explain.faithful import remembered
         from regard.explain.look import Looked
 
-        aligner = self.aligner if trace.has("decoder", "cross") else None
+        aligner = self.aligner if trace.layers("cross") else None
         name, read = "" if self.run is None else self.run.folder.name, " ".join(trace.source.words)
         return Looked(self.model, trace, "translate", name, read, aligner, text, measured=remembered(self.run))
 

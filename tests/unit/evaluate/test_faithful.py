@@ -210,7 +210,7 @@ def test_what_cannot_be_measured_is_refused(translator: Translator) -> None:
         name, _, value = wrong.partition("=")
         with pytest.raises(SettingsError, match=f"{name} = {value}: too few"):
             measure.faithful(translator, TEXTS, how=MeasureSettings(**{name: int(value)}))  # type: ignore[arg-type]
-    with pytest.raises(ModelError, match="belongs to no run"):
+    with pytest.raises(ModelError, match="has no run"):
         measure.faithful(replace(translator, run=None), TEXTS, how=QUICK)
 
 
@@ -241,7 +241,7 @@ def test_what_was_found_is_remembered_for_these_weights(run: Path, found: Faithf
     content = json.loads((tmp_path / "faithful.json").read_bytes())
     for wrong in ({"best": "guess"}, {"methods": []}, {"sentences": "many"}, {"links": "guess"}):
         (tmp_path / "faithful.json").write_text(json.dumps(content | wrong))
-        with pytest.raises(ModelError, match="does not say which map to believe"):
+        with pytest.raises(ModelError, match="is not a measurement of maps"):
             Faithfulness.load(tmp_path)
 
 

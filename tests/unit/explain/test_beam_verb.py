@@ -150,7 +150,7 @@ def test_a_deep_tree_takes_one_cell_a_level() -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "line"),
     [
-        ([" "], 3, "text = ' ': there is nothing to search an output for; give it a word"),
+        ([" "], 3, "text = ' ': there is nothing to search for; give it a word"),
         ([CAT, "decode.beam=0"], 2, "beam = 0: a beam holds at least one hypothesis"),
         ([CAT, "--out", "{tmp}/file/x.html"], 5, "file: is a file where a folder should be"),
     ],

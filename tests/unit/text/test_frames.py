@@ -21,11 +21,11 @@ from regard.errors import ModelError
 from regard.evaluate.evaluate import score as scored
 from regard.explain.alignment import sides
 from regard.explain.beam import search_tree
-from regard.explain.contextual import layers, translations
 from regard.explain.edits import ForcePrefix, MaskWord
 from regard.explain.look import look
+from regard.explain.meaning import layers, translations
 from regard.explain.trace import OUTSIDE
-from regard.explain.walk import walk_text
+from regard.explain.walkthrough.walk import walk_text
 from regard.runs.folder import Run
 from regard.tasks.engines import choose
 from regard.tasks.translator import Translator

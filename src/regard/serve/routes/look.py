@@ -16,12 +16,13 @@ from regard.explain.attribution import METHODS, POINTS, check_method
 from regard.explain.beam import Searched, drawn, search_tree
 from regard.explain.edits import MOST, from_data
 from regard.explain.importance import Attribution, attribute
-from regard.explain.look import Cells, Looked, cells, look
+from regard.explain.look import Looked, look
 from regard.explain.meaning import Compared, compare_meanings
 from regard.explain.parts import ModelMap, map_model
 from regard.explain.passes import Of
-from regard.explain.walk import walk_text
+from regard.explain.recurrent import Cells, cells
 from regard.explain.walkthrough.step import Walkthrough
+from regard.explain.walkthrough.walk import walk_text
 from regard.serve.answers import Problem
 from regard.serve.library import Library
 from regard.serve.limits import BEAM, LINE, NAME, SENTENCES, TEXT, WORD, Body

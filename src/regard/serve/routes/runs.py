@@ -18,7 +18,7 @@ from fastapi.responses import HTMLResponse, StreamingResponse
 from pydantic import BaseModel, Field
 
 from regard.errors import RegardError
-from regard.evaluate.saving import plain
+from regard.evaluate.comparison import plain
 from regard.explain.alignment import Aligner
 from regard.explain.answer import Answer
 from regard.runs import listing
