@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, overload
 
 import torch
 
-from regard.decode.copying import copied, unknown_words
 from regard.decode.engines.engine import Searcher
 from regard.decode.options import Options
 from regard.decode.rules import Beam
-from regard.decode.texts import Output, Part, TextSearch
+from regard.decode.texts import Output, Part, TextSearch, copied, unknown_words
 from regard.errors import DataError
 from regard.models import build
 from regard.models.generator import EncoderDecoder

@@ -108,7 +108,7 @@ class Slots:
     def _over(self, totals: Tensor, length: Tensor, rule: Beam) -> Tensor:
         """(B,) as `decode.search` has it; at its limit a sentence is over even where its totals are no numbers."""
         over = (self.count >= rule.width) | totals.amax(1).isneginf() | (length >= self.limits)
-        bound = rule.bound(totals, self.limits, length)
+        bound = rule.reachable(totals, self.limits, length)
         return over if bound is None else over | (bound < self.scores[:, -1])
 
     def fetch(self, slots: Tensor, longest: int) -> Fetched:
