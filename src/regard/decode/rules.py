@@ -1,6 +1,6 @@
 """Rules: given the log-probabilities of every next token, which hypotheses go on and which end.
 
-Greedy is a beam of one. A rule is data; what it needs during one search it makes in `begin`.
+Greedy is a beam of one. A rule is data; `begin` makes the state of one search.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ class Beam:
         A log-probability ``s`` only falls from here, ``s' ≤ s ≤ 0``, and the length ``l`` of the output will be
         between ``t + 1`` and the limit. If ``a ≥ 0``, then ``s' / l^a ≤ s' / limit^a ≤ s / limit^a``; if ``a < 0``,
         ``s' / l^a ≤ s' / (t + 1)^a ≤ s / (t + 1)^a``. Coverage is never above zero and can only take away. So once
-        this is below the n-th best finished score, the n best outputs are what they are. Rounding keeps all
+        this is below the n-th best finished score, the n best outputs are certain. Rounding keeps all
         these inequalities, since it is monotonic.
         """
         if not self.early:

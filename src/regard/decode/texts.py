@@ -8,6 +8,7 @@ Order is kept, what is between sentences stays as it is, and no output depends o
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -203,9 +204,8 @@ class TextSearch:
         for with_unknown in sorted(set(unknown)):
             rows = [row for row in range(len(parts)) if unknown[row] == with_unknown]
             wanted = replace(options, rule=replace(options.rule, unknown=True)) if with_unknown else options
-            required = _Requirements(
-                self.tokenizers, wanted, [parts[row] for row in rows], [sources[row] for row in rows]
-            )
+            own = [parts[row] for row in rows], [sources[row] for row in rows]
+            required = _Requirements(self.tokenizers, wanted, *own, self.most)
             for row, hypotheses in zip(rows, self._search_alike(required, budget, listener), strict=True):
                 results[row] = [self._output(parts[row], each) for each in hypotheses]
         return self._copied(results) if any(unknown) else results
@@ -241,33 +241,28 @@ class TextSearch:
     def _search_alike(
         self, required: _Requirements, budget: int, listener: SearchListener | None
     ) -> list[list[Hypothesis]]:
-        """What the engine finds and, for what it leaves, our own search."""
+        """The outputs of the engine and, for parts that it leaves, of our own search."""
         results: list[list[Hypothesis]] = [[] for _ in required.parts]
-        limits = required.limits(self.most)
         if listener is None:
             check_cancelled()
-            asked = self.searcher.ask(required.sources, limits, required.options, budget)
-            results = [hypotheses or [] for hypotheses in asked]
+            results = self.searcher.ask(required.sources, required.limits, required.options, budget)
         left = [row for row, hypotheses in enumerate(results) if not hypotheses]
         lengths = [len(required.sources[row]) for row in left]
         for group in of_like_length(lengths, budget // required.options.rule.rows):
-            self._search([left[place] for place in group], limits, required, listener, results)
+            for row, hypotheses in self._search([left[place] for place in group], required, listener).items():
+                results[row] = hypotheses
         return results
 
     def _search(
-        self,
-        rows: list[int],
-        limits: list[int],
-        required: _Requirements,
-        listener: SearchListener | None,
-        results: list[list[Hypothesis]],
-    ) -> None:
+        self, rows: list[int], required: _Requirements, listener: SearchListener | None
+    ) -> dict[int, list[Hypothesis]]:
         """Search some rows as one batch; search those again that spell a forbidden word in a new way."""
         rule, forbidden = required.options.rule, set(required.forbidden)
         writer = self.searcher.writer(rule)
         sources = [torch.tensor(required.sources[row]) for row in rows]
         source = pad_sequence(sources, batch_first=True, padding_value=PAD).to(self.device)
         places = {row: place for place, row in enumerate(rows)}
+        results: dict[int, list[Hypothesis]] = {}
         for _ in range(MORE_WAYS):
             with torch.inference_mode():
                 first, state = writer.start(source[[places[row] for row in rows]])
@@ -275,17 +270,16 @@ class TextSearch:
                 writer,
                 first,
                 state,
-                torch.tensor([limits[row] for row in rows], device=self.device),
+                torch.tensor([required.limits[row] for row in rows], device=self.device),
                 rule=rule,
                 constraints=required.constraints(rows, forbidden),
                 numbers=[required.parts[row].number for row in rows],
                 listener=listener,
             )
-            for row, hypotheses in zip(rows, found, strict=True):
-                results[row] = hypotheses
+            results.update(zip(rows, found, strict=True))
             more = {row: ways for row in rows if (ways := required.slips(results[row], row))}
             if not more:
-                return
+                return results
             forbidden |= {way for ways in more.values() for way in ways}
             rows = list(more)
         raise DataError(
@@ -352,7 +346,14 @@ def _by_risk(samples: list[Output]) -> list[Output]:
 class _Requirements:
     """What the options ask of the outputs of some parts, in tokens."""
 
-    def __init__(self, tokenizers: Tokenizers, options: Options, parts: list[Part], sources: list[list[int]]) -> None:
+    def __init__(
+        self,
+        tokenizers: Tokenizers,
+        options: Options,
+        parts: list[Part],
+        sources: list[list[int]],
+        most: int | None,  # positions of the model, if they are limited
+    ) -> None:
         self.options, self.parts, self.sources = options, parts, sources
         self._target = target = tokenizers.target
         self.prefix = required(target, "prefix", options.prefix) if options.prefix else []
@@ -361,13 +362,15 @@ class _Requirements:
         self.prefixes = [self.begin + (self.prefix if part.first else []) for part in parts]
         terms = terms_in([part.source for part in parts], options.glossary or {})
         self.terms = [[required(target, "glossary", term) for term in each] for each in terms]
+        self.limits = [
+            min(self._limit(*pair), sys.maxsize if most is None else most)
+            for pair in zip(sources, self.terms, strict=True)
+        ]
 
-    def limits(self, most: int | None) -> list[int]:
-        """Tokens at the most, ``<end>`` included; always enough for prefix and terms, but for a limit of the model."""
-        must = [len(self.begin + self.prefix) + sum(map(len, terms)) + 1 for terms in self.terms]
-        usual = [int(self.options.longest * (len(source) - 1)) + SLACK + len(self.begin) for source in self.sources]
-        limits = [max(pair) for pair in zip(usual, must, strict=True)]
-        return limits if most is None else [min(limit, most) for limit in limits]
+    def _limit(self, source: list[int], terms: list[list[int]]) -> int:
+        """Tokens at the most, ``<end>`` included; always enough for prefix and terms."""
+        usual = int(self.options.longest * (len(source) - 1)) + SLACK + len(self.begin)
+        return max(usual, len(self.begin + self.prefix) + sum(map(len, terms)) + 1)
 
     def constraints(self, rows: list[int], forbidden: set[tuple[int, ...]]) -> list[Constraint]:
         """The constraints of some of the parts."""

@@ -101,7 +101,7 @@ class Trees:
 def _continue(
     tree: Tree, parents: Sequence[int], length: int, kept: list[int], weighed: Iterable[tuple[list[Any], ...]]
 ) -> list[int]:
-    """Add what goes on or might have; returns the node in each slot, -1 where there is none.
+    """Add the continuations, kept or pruned; returns the node in each slot, -1 where there is none.
 
     ``weighed`` are the tokens, totals and scores of each hypothesis; ``kept`` says which of all of them fill the slots.
     """
