@@ -130,15 +130,15 @@ class Fused:
         self.output = _transposed(decoder.output.weight, decoder.output.bias)
 
     @staticmethod
-    def fits(model: nn.Module) -> TypeGuard[EncoderDecoder]:
-        """Whether it is a Transformer on a CPU, all of whose decoder torch's attention kernel computes, or whose layers
-        have a recurrence in place of their self-attention."""
-        if not isinstance(model, EncoderDecoder) or not isinstance(model.decoder, TransformerDecoder):
+    def fits(model: EncoderDecoder) -> bool:
+        """Whether its decoder is a Transformer on a CPU whose attention torch's kernel computes; layers may have a
+        recurrence in place of self-attention."""
+        decoder = model.decoder
+        if not isinstance(decoder, TransformerDecoder) or decoder.output.weight.device.type != "cpu":
             return False
-        layers, recurrent = model.decoder.layers, model.decoder.layers[0].recurrence is not None
-        attentions = [layer.cross for layer in layers] + [layer.attention for layer in layers if not recurrent]
-        on_cpu = model.decoder.output.weight.device.type == "cpu"
-        return on_cpu and all(each is not None and each.plain for each in attentions)
+        attentions = [layer.cross for layer in decoder.layers]
+        attentions += [layer.attention for layer in decoder.layers if layer.recurrence is None]
+        return all(each is not None and each.plain for each in attentions)
 
     @torch.no_grad()
     def start(self, source: Tensor) -> tuple[Tensor, State[Source, Any]]:

@@ -187,8 +187,8 @@ def test_a_header_of_weights_that_claims_too_much_is_refused_before_memory_is_ta
 
 
 NO_NUMBERS = {
-    "none": (lambda tensor: tensor.index_fill(0, torch.tensor([1]), torch.nan), "that are infinite, or none"),
-    "infinite": (lambda tensor: tensor.index_fill(0, torch.tensor([0]), -torch.inf), "that are infinite, or none"),
+    "none": (lambda tensor: tensor.index_fill(0, torch.tensor([1]), torch.nan), "that are infinite or NaN"),
+    "infinite": (lambda tensor: tensor.index_fill(0, torch.tensor([0]), -torch.inf), "that are infinite or NaN"),
     "of 8 bits": (lambda tensor: tensor.to(torch.float8_e4m3fn), "of a kind that no run has"),
 }
 

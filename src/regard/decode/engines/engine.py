@@ -48,8 +48,9 @@ class Searcher:
     @staticmethod
     def of(models: Sequence[EncoderDecoder], engine: Engine | None = None) -> Searcher:
         """For a model, or an ensemble of several; with the fused form where there is one."""
-        model = models[0] if len(models) == 1 else Ensemble(models).eval()
-        return Searcher(model, Fused(model) if Fused.fits(model) else None, engine)
+        if len(models) > 1:
+            return Searcher(Ensemble(models).eval(), engine=engine)
+        return Searcher(models[0], Fused(models[0]) if Fused.fits(models[0]) else None, engine)
 
     @property
     def name(self) -> str:

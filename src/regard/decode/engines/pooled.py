@@ -11,7 +11,6 @@ Each sentence has a length of its own, which is a value on the device. `tests/pa
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeGuard
 
 import torch
 import torch.nn.functional as F
@@ -77,9 +76,9 @@ class Pooled:
         self.places: tuple[Tensor, ...] = ()
 
     @staticmethod
-    def fits(model: object) -> TypeGuard[EncoderDecoder]:
-        """Whether it is a Transformer all of whose decoder torch's attention kernel computes."""
-        if not isinstance(model, EncoderDecoder) or not isinstance(model.decoder, TransformerDecoder):
+    def fits(model: EncoderDecoder) -> bool:
+        """Whether its decoder is a Transformer whose attention torch's kernel computes."""
+        if not isinstance(model.decoder, TransformerDecoder):
             return False
         attentions = [each for layer in model.decoder.layers for each in (layer.attention, layer.cross)]
         return all(each is not None and each.plain for each in attentions)
