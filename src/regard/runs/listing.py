@@ -289,8 +289,10 @@ def architecture(model: ModelSettings, task: str = "translate") -> str:
     words = [_CELLS[model.cell] + (", both ways" if model.bidirectional and task != "language" else "")]
     if task == "translate":
         decoder = model.decoder
-        plain = isinstance(decoder, ContextDecoderSettings)
-        words.append("no attention" if plain else f"{decoder.kind.title()} attention ({decoder.attention.score})")
+        if isinstance(decoder, ContextDecoderSettings):
+            words.append("no attention")
+        else:
+            words.append(f"{decoder.kind.title()} attention ({decoder.attention.score})")
     words.append(f"{model.depth} {'layer' if model.depth == 1 else 'layers'}")
     return ", ".join((*words, f"width {model.width}"))
 

@@ -146,8 +146,8 @@ def absolute(settings: Settings) -> Settings:
     """The settings with absolute paths, so that a run can be resumed from any folder."""
     data, train = settings.data, settings.train
     names = ("corpus", "source", "target", "valid_corpus", "valid_source", "valid_target")
-    files = {name: _absolute(getattr(data, name)) for name in names}
-    files |= {"general": tuple(map(_absolute, data.general))}
+    files: dict[str, object] = {name: _absolute(getattr(data, name)) for name in names}
+    files["general"] = tuple(map(_absolute, data.general))
     named: dict[str, object] = {"base": _absolute(train.base)}
     if train.alignment.kind == "guided":
         named["alignment"] = train.alignment.model_copy(update={"links": _absolute(train.alignment.links)})
