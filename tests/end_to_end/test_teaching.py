@@ -156,7 +156,7 @@ def test_weights_that_have_changed_since_the_run_was_prepared_are_refused(tmp_pa
     settings = taught(tmp_path / "base", "data.corpus=fable:fr", "data.pairs=50")
     preflight(tmp_path / "new", settings, device="cpu")
     resume(tmp_path / "base", small.Notes(), device="cpu", more="5")
-    with pytest.raises(ModelError, match="its best weights are others than when this run was made; begin anew"):
+    with pytest.raises(ModelError, match="its best weights are others than when this run was made; begin again"):
         resume(tmp_path / "new", small.Notes(), device="cpu")
 
 

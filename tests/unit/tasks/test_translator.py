@@ -21,10 +21,9 @@ from regard.cli import streams
 from regard.cli.main import run
 from regard.cli.streams import printable
 from regard.decode.constraints import parse_terms, terms_in
-from regard.decode.copying import copied_in_order
 from regard.decode.options import Options
 from regard.decode.rules import Beam, Sample
-from regard.decode.texts import Output, Part, _by_risk, split
+from regard.decode.texts import Output, Part, _by_risk, copied_in_order, split
 from regard.errors import DataError, ModelError, SettingsError
 from regard.explain.alignment import Aligner
 from regard.models.generator import EncoderDecoder
