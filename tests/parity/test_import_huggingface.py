@@ -11,7 +11,6 @@ import sentencepiece
 import torch
 import transformers
 from torch import Tensor
-from transformers import PreTrainedModel
 
 from importing import KINDS, imported, opus, pieces_of, random_model, saved, trained_pieces
 from regard.convert.huggingface import from_transformers
@@ -22,7 +21,7 @@ from regard.tasks.load import open_translator
 from regard.text.vocabulary import END, START
 
 
-def expected(model: PreTrainedModel, source: Tensor, target: Tensor) -> Tensor:
+def expected(model: transformers.PreTrainedModel, source: Tensor, target: Tensor) -> Tensor:
     mask = (source != model.config.pad_token_id).int()
     with torch.no_grad():
         return model(input_ids=source, attention_mask=mask, decoder_input_ids=target, use_cache=False).logits
@@ -106,7 +105,7 @@ def test_one_of_many_target_languages_is_a_token_before_the_source(tmp_path: Pat
 LANGUAGES = ["ace_Arab", "eng_Latn", "fra_Latn"]
 
 
-def multilingual(kind: str, folder: Path, tokenizer: str, languages: list[str]) -> PreTrainedModel:
+def multilingual(kind: str, folder: Path, tokenizer: str, languages: list[str]) -> transformers.PreTrainedModel:
     """With sentencepiece alone: ids are fairseq's."""
     spm = trained_pieces()
     size = len(pieces_of(spm)) + 1 + len(languages) + 1
