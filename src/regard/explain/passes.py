@@ -173,7 +173,7 @@ def _of_outputs(subject: Subject, outputs: Tensor, steps: Tensor) -> Tensor:
     """The numbers of some steps (N,), of features (N, D) or, of a labeller, logits (N, C)."""
     model, parts = subject.model, list[Tensor]()
     size = max(1, _NUMBERS // (1 if model.task == "label" else len(model.decoder.output.weight)))
-    for some, at in zip(outputs.split(size), steps.split(size), strict=True):
+    for some, at in zip(torch.split(outputs, size), torch.split(steps, size), strict=True):
         check_cancelled()
         parts.append(subject.measure(some if model.task == "label" else model.project(some), at))
     return torch.cat(parts) if parts else outputs.new_zeros(0)
