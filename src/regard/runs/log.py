@@ -120,11 +120,12 @@ class Log:
     def __init__(self, path: Path, *others: Listener) -> None:
         self._path = path
         self._others = others
-        if path.is_file():
-            with path.open("rb+") as file:
-                file.seek(max(0, file.seek(0, io.SEEK_END) - 1))
-                if file.read() not in (b"", b"\n"):  # killed while writing: the next event begins a new line
-                    file.write(b"\n")
+        if path.is_file() and _last_byte(path) not in (
+            b"",
+            b"\n",
+        ):  # killed while writing: the next event begins a line
+            with path.open("ab") as file:
+                file.write(b"\n")
 
     def moment(self, moment: Moment) -> None:
         append(self._path, "step", asdict(moment))
@@ -296,6 +297,12 @@ class _Kept:
         self.events[self._count] = event
         if len(self.events) > MOST:
             self.events.popitem(last=False)
+
+
+def _last_byte(path: Path) -> bytes:
+    with path.open("rb") as file:
+        file.seek(max(0, file.seek(0, io.SEEK_END) - 1))
+        return file.read()
 
 
 # The numbers that an event must have.
