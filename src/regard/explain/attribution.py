@@ -68,7 +68,7 @@ METHODS: dict[str, str] = {  # what each number is
 LOOKING = ("attention", "attention-reading", "norm")  # of single layers: source and prefix by themselves
 FOLLOWING = ("rollout", "alti", "zeroing")  # of all layers: source and prefix together sum to one
 POINTS = 16  # of integrated gradients
-TOLERANCE = 0.005  # of the sum of integrated gradients
+TOLERANCE = 0.01  # of the sum of integrated gradients
 Maps = tuple[Tensor, Tensor | None] | None  # between pieces: all in all (R, C), and of every layer (L, R, C)
 Half = tuple[Tensor, tuple[str, ...], Tensor | None] | None  # the same with names of columns
 
