@@ -39,7 +39,7 @@ Found = tuple[dict[str, tuple[Tensor, Tensor]], Tensor]
 SOURCE, PREFIX = "encoder.embedded", "decoder.embedded"
 _NUMBERS = 1 << 23  # logits held at once
 FEWER = 8  # points of integrated gradients in a segment that was cut
-MOST_WORK = 1 << 38  # points × steps × pieces × parameters: some ten seconds of one core
+MOST_WORK = 1 << 37  # points × steps × pieces × parameters: some seconds of one core
 _STATES = 1 << 22  # numbers of one layer's states in the batch of a gradient
 
 
