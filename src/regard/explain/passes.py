@@ -39,7 +39,7 @@ Found = tuple[dict[str, tuple[Tensor, Tensor]], Tensor]
 SOURCE, PREFIX = "encoder.embedded", "decoder.embedded"
 _NUMBERS = 1 << 23  # logits held at once
 FEWER = 8  # points of integrated gradients in a segment that was cut
-MOST_WORK = 1 << 37  # points × steps × pieces × parameters: some seconds of one core
+MOST_WORK = 1 << 37  # of all segments (see `Subject.work`): some seconds of one core
 _STATES = 1 << 22  # numbers of one layer's states in the batch of a gradient
 
 
@@ -97,6 +97,12 @@ class Subject:
     def steps(self) -> list[int]:
         """Those that are explained."""
         return list(range(len(self.targets))) if self.against is None else [self.against[0]]
+
+    @property
+    def work(self) -> int:
+        """What one point of integrated gradients costs: steps × pieces × parameters."""
+        pieces = len(self.source) + len(self.targets)
+        return len(self.steps) * pieces * sum(each.numel() for each in self.model.parameters())
 
     @property
     def places(self) -> list[str]:
@@ -324,9 +330,7 @@ def integrated_gradients(
         missing = torch.stack([each.sum(-1) for each in found.values()]).sum(0) - (high - low)
         return -float(missing.abs().sum()), first, last, missing, found
 
-    pieces = len(subject.source) + len(subject.targets)
-    parameters = sum(each.numel() for each in subject.model.parameters())
-    most = MOST_WORK // (FEWER * len(subject.steps) * pieces * parameters)
+    most = MOST_WORK // (FEWER * subject.work)
     segments = [segment(0.0, 1.0, points)]  # a heap, the worst first
     while len(segments) < most:
         error = float(torch.stack([each[3] for each in segments]).sum(0).abs().sum())
