@@ -1,6 +1,6 @@
 """What attribution costs: every method on one sentence of thirty words through an imported model, time and memory.
 
-    PYTHONPATH=src python bench/attribution.py RUN [TEXT] [--ledger]
+    PYTHONPATH=src python bench/attribution.py RUN [TEXT] [--only=METHOD,METHOD] [--ledger]
 
 RUN is a run of the zh→en model of Argos (6 + 6 layers, width 512), made with ``regard import``. Each method is asked
 in a process of its own: its time is the best of three, with the CPU time of that run beside it, which says more on a
@@ -28,16 +28,18 @@ TIMES = 3
 
 
 def main() -> None:
-    given = [word for word in sys.argv[1:] if word != "--ledger"]
+    given = [word for word in sys.argv[1:] if word != "--ledger" and not word.startswith("--only=")]
+    only = [name for word in sys.argv if word.startswith("--only=") for name in word.removeprefix("--only=").split(",")]
     if len(given) == 3 and given[2].startswith("--method="):
         print(json.dumps(measure(given[0], given[1], given[2].removeprefix("--method="))))
         return
     run, text = given[0], given[1] if len(given) > 1 else TEXT
     found = {}
-    for method in METHODS:
+    for method in only or METHODS:
         command = [sys.executable, __file__, run, text, f"--method={method}"]
         found[method] = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-    pieces = {name: found["masking"].pop(name) for name in ("source", "target", "parameters")}
+        print(method, found[method], file=sys.stderr, flush=True)
+        pieces = {name: found[method].pop(name) for name in ("source", "target", "parameters")}
     result = {"run": Path(run).name, **pieces, "methods": found}
     print(json.dumps(result, ensure_ascii=False, indent=1))
     if "--ledger" in sys.argv:
@@ -58,11 +60,9 @@ def measure(run: str, text: str, method: str) -> dict[str, object]:
     figures: dict[str, object] = {"seconds": round(seconds, 2), "cpu": round(cpu, 2), "memory": round(held)}
     if found.completeness_error is not None:
         figures["completeness_error"] = float(f"{found.completeness_error:.1e}")
-    if method == "masking":
-        trace = looked.trace
-        figures |= {"source": len(trace.source), "target": len(trace.target)}
-        figures["parameters"] = sum(each.numel() for each in looked.model.parameters())
-    return figures
+    trace = looked.trace
+    parameters = sum(each.numel() for each in looked.model.parameters())
+    return {**figures, "source": len(trace.source), "target": len(trace.target), "parameters": parameters}
 
 
 if __name__ == "__main__":
