@@ -17,6 +17,8 @@ import sys
 import time
 from pathlib import Path
 
+import torch
+
 from ledger import enter
 from regard.explain.attribution import METHODS
 from regard.explain.importance import attribute
@@ -40,7 +42,7 @@ def main() -> None:
         found[method] = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
         print(method, found[method], file=sys.stderr, flush=True)
         pieces = {name: found[method].pop(name) for name in ("source", "target", "parameters")}
-    result = {"run": Path(run).name, **pieces, "methods": found}
+    result = {"run": Path(run).name, "threads": torch.get_num_threads(), **pieces, "methods": found}
     print(json.dumps(result, ensure_ascii=False, indent=1))
     if "--ledger" in sys.argv:
         enter("attribution", result, f"python bench/attribution.py {Path(run).name}")
