@@ -9,10 +9,9 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from regard.decode.copying import copied_in_order
 from regard.decode.options import Options, rule_of
 from regard.decode.rules import Beam
-from regard.decode.texts import Output
+from regard.decode.texts import Output, copied_in_order
 from regard.decode.tree import Node, Tree, Trees
 from regard.errors import DataError, ModelError
 from regard.explain.answer import Answer, Hidden, OfSentence

@@ -223,7 +223,11 @@ MISTAKES = {
         2,
         "symmetrise = unite: not known; did you mean 'union'?",
     ),
-    "links without gold": (["measure.links={tmp}/short"], 2, "measure.alignment: links are held against gold ones"),
+    "links without gold": (
+        ["measure.links={tmp}/short"],
+        2,
+        "measure.alignment: missing; links are compared with gold ones",
+    ),
     "one side of links": (
         ["measure.alignment={tmp}/short", "measure.reverse_links={tmp}/short"],
         2,

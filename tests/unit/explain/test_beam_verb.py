@@ -71,7 +71,7 @@ def test_a_page_asks_for_nothing_and_holds_the_numbers(folder: Path, capsys: Cap
     assert f"wrote {page}" in shown.err
     written = page.read_text(encoding="utf-8")
     asks_for_nothing(written)
-    assert "What other beams would write" in written
+    assert "Outputs of other beam sizes" in written
     assert "5 (this one)" in written
 
 

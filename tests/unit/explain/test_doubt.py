@@ -176,4 +176,4 @@ def test_the_verbs_show_it(run: Path, tmp_path: Path, capfd: pytest.CaptureFixtu
     assert {json.loads(line)["line"] for line in capfd.readouterr().out.splitlines()} == {1, 2}
     (tmp_path / "empty").write_text("")
     assert cli(["doubt", str(run), str(tmp_path / "empty")]) == 3
-    assert "has no sentence to doubt" in capfd.readouterr().err
+    assert "has no sentence; give at least one" in capfd.readouterr().err

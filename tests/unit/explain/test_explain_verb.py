@@ -218,7 +218,7 @@ def test_pages_of_labels_show_what_each_word_was_worth(folder: Path, capsys: Cap
         page = tmp_path / f"{name}.html"
         assert run(["explain", str(trained(folder, name)), CAT, "--out", str(page)]) == 0
         written = page.read_text(encoding="utf-8")
-        assert "how much less probable each label gets when a word is blanked out." in written
+        assert "how much less probable each label gets when a word is masked." in written
         assert told in written
     capsys.readouterr()
 
@@ -257,7 +257,10 @@ def test_why_this_word_and_not_that(folder: Path, capsys: Capture) -> None:
     [
         (["--by", "alty"], "method = alty: no such method; did you mean 'alti'?"),
         (["--by", "alti", "--not", "chien"], "against = chien: alti explains a state"),
-        (["--by", "masking", "--head", "all"], "--head = all: --by has one map of all heads; leave one of them out"),
+        (
+            ["--by", "masking", "--head", "all"],
+            "--head = all: --by makes one map of all heads; use only one of the two",
+        ),
     ],
 )
 def test_a_map_that_has_no_meaning_is_refused(folder: Path, capsys: Capture, given: list[str], line: str) -> None:

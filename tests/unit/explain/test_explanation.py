@@ -263,7 +263,7 @@ def test_an_output_that_is_nothing_but_its_end_is_shown_with_it(preset: str) -> 
 def test_a_long_sentence_scrolls_and_a_short_one_is_drawn_for_a_telephone_too() -> None:
     long = " ".join(["the", "cat", "sleeps"] * 9)
     assert 'class="narrow"' in explanation_page(explained())
-    assert 'class="narrow"' not in explanation_page(explained(source=long)).split("What it was worth")[0]
+    assert 'class="narrow"' not in explanation_page(explained(source=long)).split("Importance of each word")[0]
 
 
 # Page

@@ -6,7 +6,7 @@ import base64
 import json
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -507,7 +507,7 @@ def test_a_tree_is_that_of_the_search(ask: Ask, translator: Translator) -> None:
     (outputs,) = translator.search([CAT], Options(rule), listener=listener)
     found, tree = ask("beam", text=CAT, beam=3, length_penalty=0.5), listener.trees[0]
     added = [{name: one.pop(name) for name in ("piece", "text")} for one in found["nodes"]]
-    assert {"nodes": found["nodes"], "outputs": found["outputs"]} == tree.to_dict()
+    assert {"nodes": found["nodes"], "outputs": found["outputs"]} == asdict(tree)
     assert [added[number]["text"] for number in found["outputs"]] == [output.text for output in outputs]
     assert found["text"] == outputs[0].text
     assert added[0] == {"piece": "<start>", "text": ""}

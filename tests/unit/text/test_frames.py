@@ -136,5 +136,5 @@ def test_captured_steps_are_left_to_runs_that_begin_freely(tmp_path: Path) -> No
     run = Run.create(tmp_path / "run", tiny.settings("transformer-small"))
     there = replace(ours, device=torch.device("cuda"), run=run, longest=100)
     assert choose("native", there).engine is None
-    with pytest.raises(ModelError, match=r"engine = native-bfloat16: knows nothing of a target's first tokens"):
+    with pytest.raises(ModelError, match=r"engine = native-bfloat16: cannot begin a target with given tokens"):
         choose("native-bfloat16", there)
