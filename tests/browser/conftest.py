@@ -201,9 +201,10 @@ def accessible() -> Callable[[Any], None]:
 
 @pytest.fixture(scope="session")
 def fits() -> Callable[[Any], None]:
-    """Nothing makes the whole page scroll sideways: ``fits(page)``."""
+    """Nothing makes the whole page scroll sideways: ``fits(page)``, once what follows its size is drawn."""
 
     def check(page: Any) -> None:
+        page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
         wide, room = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
         assert wide <= room
 

@@ -18,14 +18,9 @@ const differing = new Map(); // run → the sentence, or null; asked once a visi
  */
 export function examples(take) {
   const ask = latest();
-  const node = element("div", {class: "row examples", role: "group", "aria-label": "Examples"});
+  const node = element("div.row.examples", {role: "group", "aria-label": "Examples"});
   const button = (text, beam = /** @type {number | string} */ (""), note = "") =>
-    element(
-      "button",
-      {type: "button", class: "small", onclick: () => take(text, beam)},
-      text,
-      note ? element("span", {class: "note"}, note) : null,
-    );
+    element("button.small", {onclick: () => take(text, beam)}, text, note ? element("span.note", note) : null);
   let shown = "";
   return {
     node,
@@ -35,11 +30,7 @@ export function examples(take) {
       const own = await sentences(name);
       if (shown !== name) return;
       const differs = element("span", {hidden: true});
-      const search = element(
-        "button",
-        {type: "button", class: "small quiet"},
-        "Find one where a wider beam finds another output",
-      );
+      const search = element("button.small.quiet", "Find one where a wider beam finds another output");
       search.addEventListener("click", async () => {
         search.disabled = true;
         search.textContent = "Searching…";
@@ -54,18 +45,13 @@ export function examples(take) {
           found
             ? button(found, WIDE, ` beams of ${NARROW} and ${WIDE} differ`)
             : element(
-                "span",
-                {class: "note"},
+                "span.note",
                 `For ${Math.min(MOST, own.length)} sentences, beams of ${NARROW} and ${WIDE} write the same.`,
               ),
         );
       });
       const both = task === "translate" ? [differs, search] : [];
-      node.replaceChildren(
-        element("span", {class: "note"}, "Try"),
-        ...own.slice(0, 3).map((text) => button(text)),
-        ...both,
-      );
+      node.replaceChildren(element("span.note", "Try"), ...own.slice(0, 3).map((text) => button(text)), ...both);
     },
   };
 }

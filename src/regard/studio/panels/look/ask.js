@@ -50,24 +50,20 @@ export function questionForm({runs, onask}) {
       rank: rank.value === "0" ? "" : rank.value,
       checkpoint: checkpoint.value,
     });
-  const examples = element("p", {class: "examples"});
+  const examples = element("p.examples");
   const offer = async ({name, corpus}) => {
     const texts = corpus?.startsWith("fable:") ? EXAMPLES : (await examplesOf(name)).slice(0, EXAMPLES.length);
     if (run.value !== name) return;
     examples.replaceChildren(
-      element("span", {class: "note"}, "Try "),
-      ...texts.map((each) =>
-        element("button", {type: "button", class: "small", onclick: () => ((text.value = each), ask())}, each),
-      ),
+      element("span.note", "Try "),
+      ...texts.map((each) => element("button.small", {onclick: () => ((text.value = each), ask())}, each)),
     );
   };
   const more = element(
     "details",
-    {},
-    element("summary", {}, "Another output or checkpoint"),
+    element("summary", "Another output or checkpoint"),
     element(
-      "div",
-      {class: "many"},
+      "div.many",
       field("A translation of your own", target),
       field("Which output", rank),
       field("Which checkpoint", checkpoint),
@@ -78,9 +74,9 @@ export function questionForm({runs, onask}) {
     ask();
   };
   const form = element(
-    "form",
-    {class: "question controls", onsubmit: submit},
-    element("div", {class: "ask"}, run, field("Sentence", text), element("button", {class: "primary"}, "Look")),
+    "form.question.controls",
+    {onsubmit: submit},
+    element("div.ask", run, field("Sentence", text), element("button.primary", {type: "submit"}, "Look")),
     examples,
     more,
   );
@@ -114,11 +110,7 @@ export function questionForm({runs, onask}) {
         rank.value !== "0" && RANKS[rank.value],
         checkpoint.value,
       ].filter(Boolean);
-      node.fold(
-        saidRun(run.value),
-        saidText(text.value),
-        ...other.map((words) => element("span", {class: "note"}, words)),
-      );
+      node.fold(saidRun(run.value), saidText(text.value), ...other.map((words) => element("span.note", words)));
     },
     show(chosen, values) {
       run.value = chosen.name;
