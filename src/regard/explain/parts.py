@@ -233,11 +233,11 @@ def _layer(name: str, layer: EncoderLayer | DecoderLayer, whose: Whose, before: 
         name=name,
         kind="layer",
         title=f"Layer {int(name.rpartition('.')[2]) + 1}",
-        about="One round of looking at others and working alone."
+        about="Self-attention, then a feed-forward network for each piece by itself."
         if not isinstance(layer, DecoderLayer)
-        else "One round: look back at what is written, look at the source, work alone."
+        else "Self-attention to what is written, cross-attention to the source, a feed-forward network for each piece."
         if crosses
-        else "One round of looking back and working alone.",
+        else "Self-attention to what is written, then a feed-forward network for each piece by itself.",
         whose=whose,
         size=_width(layer.residuals[0].norm),
         parameters=_count(layer),

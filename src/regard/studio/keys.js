@@ -62,7 +62,7 @@ export function showHelp() {
       "p.note",
       "In heat maps, charts and trees the arrow keys move from one value to the next. Escape leaves a text field.",
     ),
-    element("label.check", switched, "Single keys do something"),
+    element("label.check", switched, "Use single keys as shortcuts"),
     element("h3", "For programs"),
     element("p", element("a", {href: "/docs"}, "The API"), ", with examples to try and to copy."),
     element("form", {method: "dialog"}, element("button.primary", {type: "submit"}, "Close")),

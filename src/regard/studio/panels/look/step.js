@@ -10,7 +10,7 @@ import {legible, pools} from "./view.js";
  *   `onrow` gets the place of the row's first piece; `onwhy` what might have been written there
  */
 export function stepPanel({onrow, onwhy}) {
-  const node = element("section.card.step", {"aria-label": "The step of a row"});
+  const node = element("section.card.step", {"aria-label": "What was probable for a row"});
   /** @type {any[]} */
   let [trace, view, picture, shown] = [null, null, null, null];
   const point = (row) => {

@@ -7,6 +7,7 @@ import {axesOf, fold, headsOf, placesOf} from "./view.js";
 
 const HUES = 6;
 const MOST = 8; // heads whose lines are told apart side by side
+const FEW = 16; // heads whose stamps may be large
 
 /** The colour of a head, as a class; of more than six, it begins anew. */
 export const hueOf = (head) => `s${head % HUES}`;
@@ -64,7 +65,9 @@ export function headStrip({onpick, onpreview}) {
     node,
     show(trace, view) {
       const layers = trace.sides[view.side];
-      node.hidden = layers.length * layers[0].heads === 1;
+      const count = layers.length * layers[0].heads;
+      node.hidden = count === 1;
+      node.classList.toggle("few", count <= FEW);
       if (node.hidden) return;
       if (shown.trace !== trace || ["side", "words", "special"].some((name) => shown.view[name] !== view[name]))
         node.replaceChildren(

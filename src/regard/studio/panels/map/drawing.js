@@ -15,6 +15,7 @@ import {meanOf, measureOf, partAt, piecesOf, wayTo} from "./model.js";
 
 const TIME = 420; // milliseconds of a zoom
 const TICK = 110; // milliseconds from one place to the next while the sentence flows
+const LETTERS = 30; // of pieces that stand beside one another below a column; more are slanted
 const calm = matchMedia("(prefers-reduced-motion: reduce)");
 
 /**
@@ -255,8 +256,9 @@ function whole(model, about) {
 /** The pieces that a column begins with. */
 function words(model, stack) {
   const pieces = piecesOf(model, stack);
+  const long = Math.max(0, ...pieces.map(({length}) => length)) * pieces.length > LETTERS;
   return element(
-    "div.pieces",
+    long ? "div.pieces.long" : "div.pieces",
     {dir: "auto", "aria-label": stack.name === "encoder" ? "What is read" : "What is written"},
     pieces.map((piece) => element("span", {title: piece}, piece)),
   );

@@ -87,7 +87,7 @@ class Results {
       ),
       element(
         "div.two.uneven",
-        part("Each with each other", "The cosine of every pair, at this layer.", this.map.node),
+        part("Every pair", "The cosine of every pair, at this layer.", this.map.node),
         part(
           "Nearest words",
           `The words with the nearest vectors at this layer, among ${found.searched ?? "some"} sentences: ` +

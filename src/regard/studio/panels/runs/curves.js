@@ -14,7 +14,7 @@ const FIRST = 4; // of them shown at once
 export function curvesOf(runs) {
   const offered = usable(runs).slice(0, MOST);
   if (offered.length < 2) return null;
-  const details = element("details.curves.card", element("summary", "Learning curves, one above the other"));
+  const details = element("details.curves.card", element("summary", "Learning curves of several runs"));
   const open = () => {
     if (!details.open || details.children.length > 1) return;
     details.append(overlay(offered));
