@@ -273,12 +273,12 @@ def set_row(page: Page) -> None:
 
 
 def mute_head(page: Page) -> None:
-    page.locator(".meddle").get_by_label("Head", exact=True).select_option("1")
+    page.locator(".edit-forms").get_by_label("Head", exact=True).select_option("1")
     page.get_by_role("button", name="Mute it", exact=True).click()
 
 
 def force_head(page: Page) -> None:
-    page.locator(".meddle").get_by_label("Looks at", exact=True).select_option("1")
+    page.locator(".edit-forms").get_by_label("Looks at", exact=True).select_option("1")
     page.get_by_role("button", name="Force it there", exact=True).click()
 
 

@@ -68,7 +68,7 @@ function inWords(problem) {
 }
 
 class ComparePage {
-  /** `changes`: whether who looks may have something worked out. */
+  /** `changes`: whether this user may start a comparison. */
   constructor(root, runs, corpora, changes) {
     this.runs = runs;
     this.changes = changes;

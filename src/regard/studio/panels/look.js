@@ -18,7 +18,7 @@ import {whatIfBar} from "./look/bar.js";
 import {besideCard} from "./look/beside.js";
 import {cellsCard} from "./look/cells.js";
 import {added, editedWords, editsOf, lasting, removed, wordsAfter, written} from "./look/edits.js";
-import {meddleCard} from "./look/meddle.js";
+import {editForms} from "./look/forms.js";
 import {pictureCard} from "./look/picture.js";
 import {rowEditor} from "./look/row.js";
 import {sentenceCard} from "./look/sentence.js";
@@ -71,7 +71,7 @@ class Look {
     });
     this.row = rowEditor({onedit});
     this.beside = besideCard({onview});
-    this.meddle = meddleCard({onedit});
+    this.forms = editForms({onedit});
     this.cells = cellsCard({onview, onpicture: (picture) => this.open(picture)});
     this.bar = whatIfBar({onremove});
     this.pictures = element(
@@ -88,7 +88,7 @@ class Look {
       this.pictures,
       this.row.node,
       this.cells.node,
-      this.meddle.node,
+      this.forms.node,
     );
     this.news = element("div.news");
     this.body = element(
@@ -219,7 +219,7 @@ class Look {
     this.bar.show(trace, {text: this.text, edits: this.edits});
     this.beside.view(values.beside ?? "", trace);
     this.cells.view(trace, values);
-    this.meddle.show(trace, wordsAfter(this.text, this.edits, trace));
+    this.forms.show(trace, wordsAfter(this.text, this.edits, trace));
   }
 
   /** The picture that the page opens with: lines between the words. Without attention it follows the gradient. */

@@ -87,7 +87,7 @@ class Translate {
     return element("div.controls.choices", this.other, field("Beam", this.beam, "how many the search keeps"));
   }
 
-  /** The first thing that anybody sees: an example, translated, with a word of it lit. What somebody writes stays. */
+  /** At the first visit: an example, translated, with a word of it lit. Text that the user has written stays. */
   async open(values) {
     this.update(values);
     const [text = ""] = await examplesOf(values.run);

@@ -81,7 +81,7 @@ export function paintCells(context, plan, {rows, columns, values, scale, range, 
   noted.forEach((column) => paintNote(context, plan, rows.length, column));
 }
 
-/** A column that was meddled with: between two broken lines. */
+/** A column that was edited: between two broken lines. */
 function paintNote(context, {cell, high, head}, rows, column) {
   context.save();
   context.strokeStyle = token("--under");

@@ -5,13 +5,8 @@ import {element} from "../../element.js";
 import {field} from "../../pieces/forms.js";
 import {folding, saidRun, saidText} from "../../pieces/question.js";
 import {runPicker} from "../../pieces/runs.js";
-import {USUAL, examplesOf} from "../runs/attempt.js";
+import {EXAMPLES, examplesOf} from "../runs/attempt.js";
 
-const EXAMPLES = [
-  USUAL,
-  "The old banker counted the coins in the bank.",
-  "The fisherman that slept on the bank did not see the big fish.",
-];
 const RANKS = ["the best", "the second best", "the third", "the fourth", "the fifth"];
 
 /** @param {{runs: import("../../pieces/runs.js").Run[], onask: (values: object) => void}} about */

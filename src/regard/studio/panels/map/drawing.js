@@ -103,7 +103,7 @@ class Drawing {
     );
   }
 
-  /** Lines from what is read to who reads it, drawn once it is known where they stand. */
+  /** Lines from each part to those that read it, drawn once their places are known. */
   wire() {
     const board = this.scene?.querySelector("svg.wires");
     if (!board || !this.stage.clientWidth) return;

@@ -7,7 +7,12 @@ import {percent} from "../../pieces/scales.js";
 import {trouble} from "../../pieces/trouble.js";
 import {remarks} from "../translate/remarks.js";
 
-export const USUAL = "The black cat ate the mouse."; // of the built-in corpus
+export const EXAMPLES = [
+  "The black cat ate the mouse.",
+  "The old banker counted the coins in the bank.",
+  "The fisherman that slept on the bank did not see the big fish.",
+]; // as the built-in corpus has them
+export const [USUAL] = EXAMPLES;
 const TRIED = 3; // examples that are offered
 const known = new Map(); // run → texts
 

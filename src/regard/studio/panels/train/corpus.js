@@ -242,7 +242,7 @@ class CorpusPicker {
     name.focus();
   }
 
-  /** Files that were dropped and not taken yet are taken now: whoever starts means them. Can one go on? */
+  /** Files that were dropped and not taken yet are taken now. Answers whether a training can start. */
   async settled() {
     const form = this.sending.querySelector("form");
     if (!form) return true;

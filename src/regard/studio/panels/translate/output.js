@@ -76,7 +76,7 @@ export function outputPane({head, onpoint, onpick}) {
       text.replaceChildren(...between.flatMap((each, place) => [each, lines[place]?.node ?? ""]));
       notes.replaceChildren(...remarks(translations));
     },
-    /** While nothing is known yet of what was asked: what was there, struck pale, or the shape of it. */
+    /** While nothing is known yet of what was asked: the old output in grey, or a placeholder. */
     stale() {
       text.setAttribute("aria-busy", "true");
       text.classList.add("old");

@@ -5,13 +5,13 @@ import {field} from "../../pieces/forms.js";
 import {attentionName} from "./view.js";
 
 /** @param {{onedit: (...edits: object[]) => void}} actions */
-export function meddleCard({onedit}) {
+export function editForms({onedit}) {
   const forms = element("div.many");
   const lead = element("p.note");
   const node = element(
-    "section.card.meddle",
-    {"aria-labelledby": "meddle-title"},
-    element("h2", {id: "meddle-title"}, "What if…"),
+    "section.card.edit-forms",
+    {"aria-labelledby": "edit-forms-title"},
+    element("h2", {id: "edit-forms-title"}, "What if…"),
     lead,
     forms,
   );
