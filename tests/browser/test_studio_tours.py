@@ -123,6 +123,7 @@ def test_tours_are_offered_in_the_help_and_can_be_ended(own: Any, accessible: Ca
     own.get_by_role("button", name="Help", exact=True).click()
     own.locator("dialog a", has_text="Why attention").click()
     own.wait_for_selector(".tour")
+    own.wait_for_selector("main h1")
     accessible(own)
     own.locator(".tour button", has_text="End").click()
     assert own.locator(".tour").count() == 0

@@ -23,7 +23,7 @@ export function outputPane({head, onpoint, onpick}) {
   const time = element("span.note.number.time", {role: "status"});
   const text = element("div.written", {dir: "auto", "aria-busy": "false"});
   const notes = element("div.notes");
-  const others = element("section.card.others", {"aria-label": "What else it found", hidden: true});
+  const others = element("section.card.others", {hidden: true});
   let lines = []; // by sentence: {light, translation, output} once it is known
   let between = []; // what stands before, between and after them
   const copied = () => between.map((kept, place) => kept + (lines[place]?.output?.text ?? "")).join("");
@@ -62,6 +62,7 @@ export function outputPane({head, onpoint, onpick}) {
      */
     show({run, sentences, between: kept, translations, picks, busy}) {
       node.setAttribute("aria-label", `Translation by ${run.name}`);
+      others.setAttribute("aria-label", `Best outputs of ${run.name}`);
       text.setAttribute("aria-busy", busy);
       text.classList.remove("old");
       time.classList.toggle("working", busy);
