@@ -18,7 +18,7 @@ MAP = """async ({rows, columns, values, options}) => {
   const root = document.getElementById("page");
   window.told = [];
   window.map = heatmap({label: "Attention", onpick: (place) => told.push(place), ...options});
-  root.replaceChildren(map.node);
+  root.replaceChildren(root.querySelector("h1"), map.node);
   map.show({rows, columns, values: Float32Array.from(values)});
 }"""
 ROWS, COLUMNS = ["le", "chat", "noir"], ["the", "black", "cat", "القط", "काली"]
@@ -27,14 +27,15 @@ TREE = """async ({nodes, outputs}) => {
   const {tree} = await import("/studio/pieces/tree.js");
   window.told = [];
   window.picture = tree({label: "Search", onpick: (node) => told.push(node.number)});
-  document.getElementById("page").replaceChildren(picture.node);
+  const root = document.getElementById("page");
+  root.replaceChildren(root.querySelector("h1"), picture.node);
   picture.show({nodes, outputs});
 }"""
 
 
 @pytest.fixture
 def bare(page: Any) -> Any:
-    """The frame around nothing."""
+    """The frame around a heading."""
     page.goto("/#translate")
     page.locator("h1").wait_for()
     return page
@@ -185,7 +186,8 @@ def test_a_chart_tells_the_values_under_the_pointer_and_to_the_arrow_keys(bare: 
     bare.evaluate("""async () => {
       const {lineChart} = await import("/studio/pieces/chart.js");
       const chart = lineChart({title: "Loss", x: {label: "step"}, y: {label: "loss", log: true}});
-      document.getElementById("page").replaceChildren(chart.node);
+      const root = document.getElementById("page");
+      root.replaceChildren(root.querySelector("h1"), chart.node);
       chart.show([
         {name: "train", points: [{x: 0, y: 7}, {x: 100, y: 3}, {x: 200, y: 1.1}]},
         {name: "valid", points: [{x: 100, y: 3.5, low: 3.2, high: 3.9}, {x: 200, y: null}]},
