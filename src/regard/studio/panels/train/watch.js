@@ -13,7 +13,13 @@ export class WatchedSentence {
     this.input = element("p.input", {dir: "auto"}, text);
     this.frames = [];
     this.slider = element("input", {type: "range", min: 0, max: 0, step: 1, value: 0});
-    this.output = element("p.output", {dir: "auto", "aria-live": "off"});
+    this.output = element("p.output", {
+      dir: "auto",
+      "aria-live": "off",
+      tabindex: 0,
+      role: "group",
+      "aria-label": "What it writes",
+    });
     this.when = element("p.note.number");
     this.map = heatmap({
       label: "Cross-attention of the watched sentence",
