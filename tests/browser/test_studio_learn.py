@@ -11,13 +11,11 @@ from typing import Any
 
 import pytest
 
-import corpora_for_tests as small
 import tiny
 from regard.explain.alignment import Aligner
 from regard.explain.walkthrough.prose import PROSE
 from regard.explain.walkthrough.walk import walkthrough
 from regard.text.vocabulary import END
-from regard.trainer.start import start
 
 TEXT = "the black cat ate the mouse"
 SHOWN = """() => {
@@ -325,15 +323,12 @@ def test_heading_levels_are_in_order(page: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("task", "words"),
-    [("tag", "What a tagger computes"), ("classify", "What a classifier"), ("language", "What a language model")],
+    ("run", "words"),
+    [("tagger", "What a tagger computes"), ("classifier", "What a classifier"), ("writer", "What a language model")],
 )
-def test_titles_are_those_of_the_task(page_of: Callable[[Path], Any], tmp_path: Path, task: str, words: str) -> None:
-    preset = "transformer-tiny" if task == "language" else "lstm"
-    brief = ("data.pairs=97", "train.steps=2", "train.validate_every=2")
-    start(tmp_path / task, small.settings(preset, f"task={task}", *brief), small.Notes(), device="cpu")
-    page = page_of(tmp_path)
-    opened(page, f"/#learn?run={task}&text={TEXT}")
+def test_titles_are_those_of_the_task(eight_page: Any, run: str, words: str) -> None:
+    page = eight_page
+    opened(page, f"/#learn?run={run}&text={TEXT}")
     assert words in page.locator(".lead").inner_text()
     said = page.locator("main").inner_text().lower()
     assert "translat" not in said
@@ -341,7 +336,7 @@ def test_titles_are_those_of_the_task(page_of: Callable[[Path], Any], tmp_path: 
     title = page.locator("#step-title")
     title.filter(has_text="Probability of").wait_for()
     assert title.inner_text() == (
-        "Probability of the next word" if task == "language" else "Probability of the label given"
+        "Probability of the next word" if run == "writer" else "Probability of the label given"
     )
 
 

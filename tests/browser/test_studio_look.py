@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, quote, urlencode
@@ -14,15 +14,15 @@ import pytest
 
 import corpora_for_tests as small
 from regard.explain.alignment import Aligner
-from regard.explain.edits import from_data
+from regard.explain.edits import Difference, from_data, what_if
 from regard.explain.importance import attribute
 from regard.explain.look import Looked
 from regard.explain.recurrent import saliency
 from regard.explain.views import View, attention_map, gate_maps, saliency_map, shares, state_maps
-from regard.explain.whatif import Difference, what_if
 from regard.tasks.load import load
 from regard.tasks.translator import Translator
 from regard.trainer.start import start
+from serving import on_a_port
 
 BRIEF = ("data.pairs=97", "train.steps=4", "train.validate_every=2")
 RUN = "transformer-tiny"
@@ -382,7 +382,7 @@ def test_another_sentence_keeps_only_the_edits_of_the_model(page: Page) -> None:
 
 def test_an_edit_that_does_not_fit_is_told_in_place_and_can_be_taken_back(page: Page, heard: list[str]) -> None:
     page.goto(f"/#look?run={RUN}&text={quote(TEXT)}&edits={quote(json.dumps([{'kind': 'mask-word', 'word': 99}]))}")
-    assert "word = 99: there is no such word" in page.locator(".trouble").inner_text()
+    assert "word = 99: the sentence has no such word" in page.locator(".trouble").inner_text()
     page.get_by_role("button", name="Undo: “word 100” masked", exact=True).click()
     page.wait_for_selector(".picture .heatmap canvas")
     assert page.locator(".trouble").count() == 0
@@ -576,17 +576,17 @@ def test_words_never_seen_have_a_wavy_line_and_the_warning_is_read(page: Page) -
 
 
 @pytest.fixture(scope="session")
-def labellers(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Runs of the other tasks that have learned for a moment."""
+def labellers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a studio with runs of the other tasks that have learned for a moment."""
     folder = tmp_path_factory.mktemp("labellers")
     for name, preset, task in (
         ("tagger", "lstm", "tag"),
         ("attentive", "transformer-tiny", "tag"),
-        ("classifier", "transformer-tiny", "classify"),
         ("writer", "transformer-tiny", "language"),
     ):
         start(folder / name, small.settings(preset, f"task={task}", *BRIEF), small.Notes(), device="cpu")
-    return folder
+    with on_a_port(folder, kept=True) as address:
+        yield address
 
 
 MEANINGS = [
@@ -598,9 +598,9 @@ MEANINGS = [
 
 @pytest.mark.parametrize(("run", "side", "words"), MEANINGS)
 def test_what_a_row_means_is_said_for_the_model_at_hand(
-    page_of: Callable[[Path], Page], labellers: Path, run: str, side: str, words: str
+    page_at: Callable[[str], Page], labellers: str, run: str, side: str, words: str
 ) -> None:
-    page = page_of(labellers)
+    page = page_at(labellers)
     open_look(page, run, "the cat", **({"side": side} if side else {}))
     until(page, "document.querySelector('.pictures .card:not([hidden]) .idea')?.textContent")
     said = page.locator(".pictures .card:visible .idea").first.inner_text()
