@@ -50,7 +50,7 @@ def make(
     corpus, _, target = name.partition(":")
     if corpus in SETS:
         folder = write_set(name, out, pairs, held_out)
-        line = f"{folder}: {{}}; {SETS[corpus].source}"
+        before, after = f"{folder}: ", f"; {SETS[corpus].source}"
     elif corpus == "fable":
         check_language(target or "fr")
         if (lengths := re.fullmatch(r"(\d+)-(\d+)", words)) is None:
@@ -64,11 +64,11 @@ def make(
             minimum_words=int(lengths[1]),
             maximum_words=int(lengths[2]),
         )
-        line = f"{folder}: {pairs:,} training pairs and twice {held_out:,} held out: {{}}"
+        before, after = f"{folder}: {pairs:,} training pairs and twice {held_out:,} held out: ", ""
     else:
         raise SettingsError(f"corpus = {name}: no such built-in corpus; did you mean 'fable:fr'?")
     files = sorted(path.name for path in folder.iterdir())
-    common(context).answer({"folder": str(folder), "files": files}, line.format(", ".join(files)))
+    common(context).answer({"folder": str(folder), "files": files}, before + ", ".join(files) + after)
 
 
 @app.command(cls=Command)

@@ -39,7 +39,7 @@ class Common(NamedTuple):
     def answer(self, content: object, *lines: str) -> None:
         """JSON on stdout where it was asked for, else lines for people on stderr."""
         if self.json:
-            print(json.dumps(content))
+            print(json.dumps(content, ensure_ascii=False))
             return
         for line in lines:
             say(line)

@@ -164,7 +164,7 @@ class Aligner:
     @classmethod
     def load(cls, folder: str | Path) -> Aligner | None:
         """What is saved in a run's folder; None where none was chosen yet."""
-        return load_kept(cls, Path(folder) / FILE, "an aligner")
+        return load_kept(cls, Path(folder) / FILE, "an aligner", needs="heads")
 
 
 def sides(tokenizers: Tokenizers, source: str, target: str) -> tuple[Side, Side]:

@@ -7,6 +7,7 @@ third larger than its bytes.
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -86,13 +87,20 @@ class Answer:
 Kept = TypeVar("Kept", bound="DataclassInstance")
 
 
-def load_kept(kind: type[Kept], path: Path, what: str, check: Callable[[Kept], bool] = lambda _: True) -> Kept | None:
-    """The dataclass that a file of a run keeps as JSON; None where there is no such file."""
+def load_kept(
+    kind: type[Kept], path: Path, what: str, check: Callable[[Kept], bool] = lambda _: True, *, needs: str = ""
+) -> Kept | None:
+    """The dataclass that a file of a run keeps as JSON; None where there is no such file.
+
+    A file that ``needs`` a field has it, and none that the dataclass does not have.
+    """
     if not path.is_file():
         return None
     try:
-        found: Kept = _adapter(kind).validate_json(path.read_bytes())
-        if check(found):
+        content = path.read_bytes()
+        found: Kept = _adapter(kind).validate_json(content)
+        given, known = set(json.loads(content)), {field.name for field in fields(kind)}
+        if check(found) and (not needs or {needs} <= given <= known):
             return found
     except (ValueError, RecursionError):  # pydantic's complaints are ValueErrors
         pass

@@ -168,7 +168,7 @@ def masking(subject: Subject, place: str, groups: Groups, how: How = "blank") ->
         before = subject.values()  # (R,)
         for start in range(0, len(groups), size):
             some = groups[start : start + size]
-            begins = torch.tensor([min(group) if place == PREFIX else 0 for group in some], device=device)
+            begins = torch.tensor([min(group, default=0) if place == PREFIX else 0 for group in some], device=device)
             first = int(begins.min()) if subject.under is alone else 0
             outputs = _without(subject, place, some, how, first)  # (B, T - first, D or C)
             row, step = (steps >= begins[:, None]).nonzero(as_tuple=True)

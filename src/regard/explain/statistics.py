@@ -71,7 +71,9 @@ def _numbers(trace: Trace, side: str) -> Tensor:
     """(L, H, 9), in the order of `HeadStatistics`."""
     weights = trace.weights(side)
     written, read = trace.axes(side)
-    looked_at = [-1 if number == START else number for number in read.ids]  # <start> is the same as no other token
+    looked_at = list(read.ids)
+    if side == "decoder":  # <start> is the same as no other token
+        looked_at = [-1 if number == START else number for number in read.ids]
     asked = looked_at if side != "cross" else list(written.ids)  # self-attention asks with what it reads
     rows, columns = weights.shape[-2:]
     places = torch.arange(columns, dtype=weights.dtype, device=weights.device)

@@ -181,6 +181,11 @@ def fable(tmp_path: Path, capsys: Capture) -> Path:
     return tmp_path / "fable"
 
 
+def test_a_folder_may_have_braces_in_its_name(tmp_path: Path, capsys: Capture) -> None:
+    assert run(["data", "make", "fable", str(tmp_path / "a{b}"), "--pairs", "9", "--held-out", "5"]) == 0
+    assert "a{b}: 9 training pairs" in capsys.readouterr().err
+
+
 def pair(folder: Path, split: str = "train") -> list[str]:
     return [str(folder / f"{split}.en"), str(folder / f"{split}.fr")]
 

@@ -123,7 +123,13 @@ def test_an_aligner_says_what_it_reads() -> None:
     assert Aligner(((0, 1),), chosen_on="a guess").describe() == "cross-attention, layer 1, head 2 (chosen by a guess)"
 
 
-@pytest.mark.parametrize("content", ["", "[]", "[" * 9999, '{"heads": [[0]]}', '{"heads": [], "rule": "guess"}'])
+@pytest.mark.parametrize(
+    "content",
+    [
+        *("", "[]", "{}", "[" * 9999, '{"heads": [[0]]}', '{"heads": [], "rule": "guess"}'),
+        '{"heads": [], "colour": 1}',
+    ],
+)
 def test_a_damaged_memory_is_refused_in_one_line(tmp_path: Path, content: str) -> None:
     (tmp_path / "aligner.json").write_text(content)
     with pytest.raises(ModelError, match=r"aligner\.json: is not an aligner"):

@@ -13,7 +13,7 @@ from regard.errors import SettingsError
 from regard.explain.replay import replay
 from regard.explain.statistics import HeadStatistics, statistics
 from regard.explain.trace import SIDES, Side, SideName, Trace, spell
-from regard.text.vocabulary import END
+from regard.text.vocabulary import END, START
 
 SOURCE, TARGET = [5, 9, 7, END], [8, 11, 6, 20, END]
 EMPTY = torch.zeros(0)
@@ -82,6 +82,11 @@ def test_a_decoder_that_looks_at_the_token_it_has_just_read_copies() -> None:
     """Target 5 6 5 <end> is read as <start> 5 6 5: the last row reads 5, and so did the second."""
     weights = [[1.0, 0, 0, 0], [1.0, 0, 0, 0], [1.0, 0, 0, 0], [0, 1.0, 0, 0]]
     assert one(weights, "decoder", (5, 6, 5, END)).same == pytest.approx(1 / 4)
+
+
+def test_a_start_in_the_source_is_no_word() -> None:
+    even = [[0.25] * 4] * 4
+    assert one(even, "encoder", (START, 6, 7, END)).coverage == one(even, "encoder", (END, 6, 7, END)).coverage
 
 
 @pytest.mark.parametrize("kind", ["cross", "encoder", "decoder"])

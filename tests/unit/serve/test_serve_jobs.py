@@ -93,7 +93,7 @@ def test_a_child_that_nobody_has_waited_for_is_not_alive() -> None:
 
 
 @pytest.mark.skipif(shutil.which("ps") is None, reason="ps is not installed")
-def test_where_processes_are_no_files_the_system_is_started_by_ps() -> None:
+def test_where_processes_are_no_files_the_system_is_asked() -> None:
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     assert _started_by_ps(child.pid) == _started_by_ps(child.pid) != ""
     child.kill()
@@ -175,7 +175,7 @@ def test_what_was_asked_for_survives_going_on(jobs: Jobs) -> None:
     assert Trainings(again(jobs)).one("one").request is None
 
 
-def test_stopping_sends_one_signal_to_the_right_process_and_a_second_only_when_started_by_ps(
+def test_stopping_sends_one_signal_to_the_right_process_and_a_second_only_when_asked(
     jobs: Jobs, children: studios.Children, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     jobs.train("one", ASKED)

@@ -119,8 +119,14 @@ async def translate(request: Request, response: Response) -> TranslateReply:
     )
 
 
+class FileReply(BaseModel):
+    """Where the translated file is."""
+
+    translatedFileUrl: Annotated[str, Field(description="The newest 64 files can be downloaded.")]  # noqa: N815
+
+
 @router.post("/translate_file", openapi_extra=_takes(FileQuestion, _MULTIPART))
-async def translate_file(request: Request) -> dict[Literal["translatedFileUrl"], str]:
+async def translate_file(request: Request) -> FileReply:
     """Translate the strings of a file, which otherwise stays the same. The newest 64 files can be downloaded."""
     values = await _values(request)
     name, content = values.get("file", ("", b"")) if isinstance(values.get("file"), tuple) else ("", b"")
@@ -141,7 +147,7 @@ async def translate_file(request: Request) -> dict[Literal["translatedFileUrl"],
     kept[place] = written
     while len(kept) > _FILES:
         kept.popitem(last=False)
-    return {"translatedFileUrl": f"{request.base_url}download_file/{place}"}
+    return FileReply(translatedFileUrl=f"{request.base_url}download_file/{place}")
 
 
 async def _strings(request: Request, texts: Sequence[str], run: str, keep: Sequence[str]) -> list[str]:
@@ -174,7 +180,7 @@ async def download_file(request: Request, name: str) -> Response:
     """A file that was translated here."""
     content = request.app.state.files.get(name)
     if content is None:
-        raise RefusedError(404, "file: does not exist any more; translate it again")
+        raise RefusedError(404, "file: does not exist, or no longer; translate it again")
     headers = {"Content-Disposition": f'attachment; filename="translated{PurePath(name).suffix}"'}
     return Response(content, media_type="application/octet-stream", headers=headers)
 
