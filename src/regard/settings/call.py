@@ -152,12 +152,22 @@ class ServeSettings(Frozen):
     """Log requests; not set: `serve` does, `studio` does not."""
 
 
+class BulkSettings(Frozen):
+    """How a long file is divided."""
+
+    lines: Annotated[int, Field(ge=1, le=1_000_000)] = 8192
+    """Lines in a block, which is finished whole or not at all."""
+    workers: Annotated[int, Field(ge=0, le=100_000)] = 0
+    """Of a Ray cluster: how many actors; 0 is one a GPU or, without GPUs, one a core."""
+
+
 class CallSettings(Frozen):
     """All that is set for a call."""
 
     decode: DecodeSettings = DecodeSettings()
     measure: MeasureSettings = MeasureSettings()
     serve: ServeSettings = ServeSettings()
+    bulk: BulkSettings = BulkSettings()
 
 
 # What counts where not all does: going on with a text, drawing the tree of a search, measuring one run and several.
@@ -173,9 +183,11 @@ EVALUATED = (
 )
 COMPARED = ("metrics", "tokenize", "edges", "resamples", "trials", "seed", "limit", "examples", "every")
 SERVING = tuple(ServeSettings.model_fields)
+BULK = tuple(BulkSettings.model_fields)
 # What every verb takes that takes any, by section.
 TAKEN: dict[str, dict[str, tuple[str, ...]]] = {
-    "translate": {"decode": TRANSLATING},
+    "translate": {"decode": TRANSLATING, "bulk": BULK},
+    "score": {"bulk": BULK},
     "predict": {"decode": CONTINUED},
     "evaluate": {"decode": TRANSLATING, "measure": EVALUATED},
     "compare": {"decode": TRANSLATING, "measure": (*COMPARED, "texts")},

@@ -320,12 +320,13 @@ class Auto:
         self, sources: Sequence[Sequence[int]], limits: Sequence[int], rule: Beam, budget: int
     ) -> list[list[Hypothesis] | None]:
         if not self.decided:
-            self._look_at(sources, limits)
+            self.look_at(sources, limits)
         if self.engine is None:
             return [None] * len(sources)
         return self.engine.search(sources, limits, rule, budget)
 
-    def _look_at(self, sources: Sequence[Sequence[int]], limits: Sequence[int]) -> None:
+    def look_at(self, sources: Sequence[Sequence[int]], limits: Sequence[int]) -> None:
+        """Count these sources and, when there are enough, decide."""
         self.count += len(sources)
         for source, limit in zip(sources, limits, strict=True):
             if len(self.sample) < SAMPLE:
@@ -357,6 +358,18 @@ class Auto:
             with suppress(OSError), new_file(folder / _VERDICT) as file:
                 file.write(json.dumps(about | {"sentences": len(self.sample), "same": same}, indent=2).encode() + b"\n")
         return same
+
+
+def settle(translator: Translator, texts: Sequence[str], options: Options) -> None:
+    """Let `auto` decide by these texts, once and for all: processes that share a file must search with one engine."""
+    engine = translator.search.searcher.engine
+    if not isinstance(engine, Auto):
+        return
+    if not engine.refuses(options):
+        parts = [part for text in texts for part in translator.search.parts(text)]
+        sources = [translator.tokenizers.read(part) for part in parts]
+        engine.look_at(sources, [int(options.longest * (len(source) - 1)) + SLACK for source in sources])
+    engine.decided = True
 
 
 def _others(own: Searcher, engine: CTranslate2, sample: dict[tuple[int, ...], int]) -> set[int]:
