@@ -13,7 +13,10 @@ from pathlib import Path
 import pytest
 
 from regard.cli.main import run
+from regard.evaluate import evaluate as evaluation
 from regard.fable.corpus import generate
+from regard.settings.call import BulkSettings
+from regard.tasks import translator
 
 PAIRS = [(pair.source, pair.target) for pair in generate("fr", count=53, split="test", maximum_words=9)]
 Capture = pytest.CaptureFixture[str]
@@ -35,6 +38,19 @@ def translate(texts: Path, out: Path, *more: str) -> int:
     return run(["translate", "demo", "--file", str(texts / "in.en.gz"), "--out", str(out), "--device", "cpu", *more])
 
 
+@pytest.fixture
+def sevens(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seven lines go through the model together, as in a block: then scores are equal to the last digit, too."""
+    monkeypatch.setattr("regard.tasks.translator.CHUNK", 7)
+    monkeypatch.setattr("regard.evaluate.evaluate.CHUNK", 7)
+
+
+def test_the_batches_of_a_block_are_those_of_one_process() -> None:
+    chunks = (translator.CHUNK, translator.GPU_CHUNK, evaluation.CHUNK)
+    assert all(BulkSettings().lines % together == 0 for together in chunks)
+
+
+@pytest.mark.usefixtures("sevens")
 @pytest.mark.parametrize("how", [("decode.beam=1",), ("--json", "--nbest", "2"), ("decode.sample=true",)])
 def test_three_shards_write_what_one_process_writes(how: tuple[str, ...], texts: Path, tmp_path: Path) -> None:
     assert translate(texts, tmp_path / "one", *how) == 0
@@ -44,12 +60,13 @@ def test_three_shards_write_what_one_process_writes(how: tuple[str, ...], texts:
     assert (tmp_path / "many").read_bytes() == (tmp_path / "one").read_bytes()
 
 
+@pytest.mark.usefixtures("sevens")
 @pytest.mark.parametrize("how", [(), ("--json",)])
 def test_pairs_are_scored_in_shards_as_by_one_process(how: tuple[str, ...], texts: Path, tmp_path: Path) -> None:
     files = ["--source", str(texts / "in.en.gz"), "--target", str(texts / "in.fr"), "--device", "cpu", *how]
     assert run(["score", "demo", *files, "--out", str(tmp_path / "one")]) == 0
     for number in (1, 2):
-        shard = ["--shard", f"{number}/2", "bulk.lines=1024", "--out", str(tmp_path / "many")]
+        shard = ["--shard", f"{number}/2", "bulk.lines=7", "--out", str(tmp_path / "many")]
         assert run(["score", "demo", *files, *shard]) == 0
     assert (tmp_path / "many").read_bytes() == (tmp_path / "one").read_bytes()
 
