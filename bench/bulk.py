@@ -2,8 +2,8 @@
 
     python bench/bulk.py [--run demo] [--lines 4000] [--shards 64] [--processes 2] [--kills 20] [--ray] [--ledger]
 
-The outputs must be equal, byte for byte. Also measured: the speed in blocks as a share of the plain verb's, by CPU time,
-and the memory of a process at the most, for the whole file and for an eighth of it.
+The outputs must be equal, byte for byte. Also measured: the speed in blocks as a share of the plain verb's, in CPU
+time, and the memory of a process at the most, for the whole file and for an eighth of it.
 """
 
 from __future__ import annotations

@@ -43,6 +43,9 @@ def train(
     steps: Annotated[str, typer.Option(help="At most so many steps; with --resume also +5000, so many more.")] = "",
     out: Annotated[Path | None, typer.Option(help="The run folder to make; default a new one in runs/.")] = None,
     resume: Annotated[Path | None, typer.Option(help="Go on with this run instead.")] = None,
+    go_on: Annotated[
+        bool, typer.Option("--continue", help="Go on with --out if it is there: the same command may be repeated.")
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Prepare and estimate, but do not train.")] = False,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Also write TensorBoard events.")] = False,
 ) -> int:
@@ -53,6 +56,8 @@ def train(
     preset, overrides = preset_of(words)
     asked, kinds = common(context), {"dry_run": dry_run, "tensorboard": tensorboard}
     asked = asked._replace(quiet=asked.quiet or not _leads())
+    if go_on and (out is None or resume is not None or dry_run):
+        raise SettingsError("--continue: begins or goes on with the run in --out; add that, no --resume or --dry-run")
     if resume is not None:
         if preset or given or overrides or out:
             raise SettingsError(
@@ -61,6 +66,8 @@ def train(
         return _resume(resume, time, steps, asked, **kinds)
     given += [f"train.time={json.dumps(time)}"] if time else []
     given += [f"train.steps={_count(steps)}"] if steps else []
+    if go_on and out is not None:
+        return _go_on(preset, [*given, *overrides], out, asked, tensorboard=tensorboard)
     return _start(preset, [*given, *overrides], out, asked, **kinds)
 
 
@@ -98,6 +105,19 @@ def _start(
         outcome = training.start(
             folder, settings, *_listeners(folder, shown, tensorboard=tensorboard), device=asked.device, remark=remark
         )
+        shown.tell(_ending(folder, outcome))
+    return _code(folder, outcome, asked)
+
+
+def _go_on(preset: str, overrides: list[str], folder: Path, asked: Common, *, tensorboard: bool) -> int:
+    """Train a new run, or go on with it."""
+    from regard.cli.display import display
+    from regard.trainer import start as training
+
+    with display(quiet=asked.quiet) as shown:
+        shown.tell(f"training {folder}; Ctrl-C stops it, and the same command goes on")
+        listeners = _listeners(folder, shown, tensorboard=tensorboard)
+        outcome = training.go_on(folder, preset, *listeners, overrides=overrides, device=asked.device)
         shown.tell(_ending(folder, outcome))
     return _code(folder, outcome, asked)
 
