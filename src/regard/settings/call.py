@@ -57,6 +57,8 @@ class DecodeSettings(Frozen):
     """Draw from so many pieces; 0 from all."""
     nucleus: Real = 1.0
     """Draw from the fewest pieces with this probability."""
+    epsilon: Real = 0.0
+    """Draw no piece less probable than this; 0.02 is usual with `risk`."""
     seed: Annotated[int, Field(le=2**31)] = 1
     """Of sampling."""
     risk: Whole = 0
@@ -172,7 +174,19 @@ class CallSettings(Frozen):
 
 # What counts where not all does: going on with a text, drawing the tree of a search, measuring one run and several.
 CONTINUED = (
-    *("beam", "length_penalty", "groups", "diversity", "sample", "temperature", "top_k", "nucleus", "seed", "length"),
+    *(
+        "beam",
+        "length_penalty",
+        "groups",
+        "diversity",
+        "sample",
+        "temperature",
+        "top_k",
+        "nucleus",
+        "epsilon",
+        "seed",
+        "length",
+    ),
 )
 DRAWN = ("beam", "length_penalty", "coverage", "groups", "diversity", "prefix")
 TRANSLATING = tuple(name for name in DecodeSettings.model_fields if name != "length")
