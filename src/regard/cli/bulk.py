@@ -47,9 +47,9 @@ def bulk(
     on: str,
     how: BulkSettings,
     device: str,
-) -> None:
-    """Do the blocks of a shard that are missing, here or on a cluster; merge, if none is left. ``work`` says what is
-    done to the lines, and ``make`` loads what does it."""
+) -> bool:
+    """Do the blocks of a shard that are missing, here or on a cluster; merge, if none is left, and say whether that was
+    so. ``work`` says what is done to the lines, and ``make`` loads what does it."""
     from regard.data.blocks import Finished, Shard, blocks
     from regard.data.cluster import address_of
 
@@ -75,6 +75,7 @@ def bulk(
         told(lines := lines + len(block.rows))
     left = finished.merge(names)
     say(f"{out}: {len(names):,} blocks merged" if not left else f"{out}: {left:,} of {len(names):,} blocks are missing")
+    return not left
 
 
 def _here(make: Make, opening: list[tuple[str, ...]], waiting: Iterator[Block]) -> Iterator[tuple[Block, bytes]]:

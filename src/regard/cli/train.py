@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from regard.settings import Settings
     from regard.trainer.loop import Outcome
 
+AUTO = "auto"  # a preset that fits the corpus, the machine and the time
 _REASONS = {"steps": "all steps are done", "time": "time is up", "patience": "no improvement any more"}
 
 
@@ -28,7 +29,7 @@ def train(
         typer.Argument(
             metavar="[PRESET] [SETTING=VALUE]...",
             help="A preset's name or a TOML file, and settings to change, such as model.depth=4 or task=tag; "
-            "see regard settings presets. None: one that fits.",
+            "see regard settings presets. auto, or none: one that fits.",
         ),
     ] = None,
     source: Annotated[str, typer.Option(help="Training text, one sentence a line (also .gz, .zst).")] = "",
@@ -65,16 +66,16 @@ def train(
             )
         return _resume(resume, time, steps, asked, **kinds)
     given += [f"train.time={json.dumps(time)}"] if time else []
-    given += [f"train.steps={_count(steps)}"] if steps else []
+    given += [f"train.steps={count_of(steps)}"] if steps else []
     if go_on and out is not None:
-        return _go_on(preset, [*given, *overrides], out, asked, tensorboard=tensorboard)
+        return train_or_go_on(preset, [*given, *overrides], out, asked, tensorboard=tensorboard)
     return _start(preset, [*given, *overrides], out, asked, **kinds)
 
 
 def preset_of(words: list[str] | None) -> tuple[str, list[str]]:
-    """The preset, if the first word is no setting, and the settings to change."""
+    """The preset, if the first word is no setting, and the settings to change; ``auto`` means that one is fitted."""
     first, *rest = words or [""]
-    return ("", [first, *rest]) if "=" in first else (first, rest)
+    return ("", [first, *rest]) if "=" in first else ("" if first == AUTO else first, rest)
 
 
 def _leads() -> bool:
@@ -82,7 +83,7 @@ def _leads() -> bool:
     return os.environ.get("RANK", "0") == "0"
 
 
-def _count(steps: str) -> str:
+def count_of(steps: str) -> str:
     if not steps.replace(",", "").isdecimal():
         raise SettingsError(f"--steps = {steps}: not a number of steps; a new run takes a number, --resume also +5000")
     return steps.replace(",", "")
@@ -109,7 +110,7 @@ def _start(
     return _code(folder, outcome, asked)
 
 
-def _go_on(preset: str, overrides: list[str], folder: Path, asked: Common, *, tensorboard: bool) -> int:
+def train_or_go_on(preset: str, overrides: list[str], folder: Path, asked: Common, *, tensorboard: bool) -> int:
     """Train a new run, or go on with it."""
     from regard.cli.display import display
     from regard.trainer import start as training
@@ -148,9 +149,11 @@ def _estimate(folder: Path, settings: Settings | None, shown: Listener, asked: C
 
     estimate = training.preflight(folder, settings, shown, device=asked.device, remark=remark)
     shown.tell(f"{estimate}\nprepared; train it with: regard train --resume {folder}")
+    resolved = Run.open(folder).settings
     if asked.json:
-        resolved = Run.open(folder).settings.model_dump()
-        print(json.dumps({"run": str(folder), **asdict(estimate), "settings": resolved}))
+        print(json.dumps({"run": str(folder), **asdict(estimate), "settings": resolved.model_dump()}))
+    else:
+        print(resolved.to_toml().rstrip())
     return 0
 
 

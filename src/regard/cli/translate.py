@@ -107,11 +107,17 @@ class Translating:
     decode: DecodeSettings
     show: str
     json: bool
+    before: str = ""  # what every line of the output begins with
 
     def about(self) -> dict[str, Any]:
         """What the output depends on."""
         decode = self.decode.model_dump(mode="json")
-        how = {"show": self.show, "json": self.json, **{f"decode.{name}": value for name, value in decode.items()}}
+        how = {
+            "show": self.show,
+            "json": self.json,
+            "before": self.before,
+            **{f"decode.{name}": value for name, value in decode.items()},
+        }
         return {"verb": "translate", "weights": [fingerprint(run) for run in self.runs], **how}
 
     def __call__(self, opening: Sequence[tuple[str, ...]]) -> Work:
@@ -129,7 +135,7 @@ class Translating:
         def work(block: Block) -> bytes:
             texts = opened(self.runs[0], [row[0] for row in block.rows])
             found = translator.stream(texts, options, first=block.first)
-            written = (f"{line}\n" for each in found for line in lines(each, self.decode.best, self.show))
+            written = (f"{self.before}{line}\n" for each in found for line in lines(each, self.decode.best, self.show))
             return "".join(written).encode("utf-8", "surrogatepass")
 
         return work

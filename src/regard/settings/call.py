@@ -202,6 +202,8 @@ BULK = tuple(BulkSettings.model_fields)
 TAKEN: dict[str, dict[str, tuple[str, ...]]] = {
     "translate": {"decode": TRANSLATING, "bulk": BULK},
     "score": {"bulk": BULK},
+    "backtranslate": {"decode": TRANSLATING, "bulk": BULK},
+    "distil": {"decode": TRANSLATING, "bulk": BULK},
     "predict": {"decode": CONTINUED},
     "evaluate": {"decode": TRANSLATING, "measure": EVALUATED},
     "compare": {"decode": TRANSLATING, "measure": (*COMPARED, "texts")},

@@ -49,10 +49,11 @@ Tell = Callable[[str], None]
 def train(preset: str | Path = "", *overrides: str, corpus: str = "", time: str = "", out: str | Path = "") -> Run:
     """Train a new run from a preset or a TOML file: ``regard.train("bahdanau", corpus="fable:fr", time="60s")``.
 
-    Without a preset one is chosen; what is not set is fitted to corpus, machine and time (`fitted`).
+    Without a preset, or with ``auto``, one is chosen; what is not set is fitted to corpus, machine and time (`fitted`).
     """
     flags = {"data.corpus": corpus, "train.time": time}
     given = [f"{name}={json.dumps(value)}" for name, value in flags.items() if value]
+    preset = "" if str(preset) == "auto" else preset
     settings, reason = fitted(preset, *given, *overrides)
     folder = Path(out) if out else free_place(preset, settings)
     start(folder, settings, remark=reason)
