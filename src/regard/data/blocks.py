@@ -30,7 +30,7 @@ class Shard(NamedTuple):
     """Which of the blocks a process has."""
 
     number: int  # from 1
-    count: int
+    total: int
 
     @classmethod
     def read(cls, text: str) -> Shard:
@@ -41,7 +41,7 @@ class Shard(NamedTuple):
         raise SettingsError(f"--shard = {text}: not a shard; 3/16 is the third of sixteen")
 
     def has(self, block: Block) -> bool:
-        return block.number % self.count == self.number - 1
+        return block.number % self.total == self.number - 1
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,8 @@ class _Actor:
     """A loaded model in a process of its own."""
 
     def __init__(self, make: Callable[[], Work]) -> None:
-        self._make, self._work = make, None
+        self._make = make
+        self._work: Work | None = None
 
     def about(self) -> dict[str, str]:
         return about()
