@@ -330,7 +330,7 @@ HINTS: dict[str, list[str] | str] = {
     "regard runs sweep": ["regard runs sweep"],
     "regard runs sweep {} --trash empties it": ["regard runs sweep runs --trash"],
     "regard runs restore {}": "needs something in the trash: tests/unit/runs/test_runs.py has it",
-    "regard settings presets. None: one that fits": ["regard settings presets"],
+    "regard settings presets. auto, or none: one that fits": ["regard settings presets"],
     "regard demo": ["regard demo"],
     "regard demo trains one": ["regard demo"],
     "regard demo` trains": "the same",
