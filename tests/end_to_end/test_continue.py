@@ -101,6 +101,17 @@ def test_another_setting_is_refused_in_one_line(changed: list[str], line: str, c
     assert run(["train", "lstm", *words[2:]]) == 2
 
 
+def test_a_settings_file_with_another_corpus_is_refused(trained: Path, tmp_path: Path, capsys: Capture) -> None:
+    same, other = tmp_path / "same.toml", tmp_path / "other.toml"
+    text = (trained / "settings.toml").read_text(encoding="utf-8")
+    same.write_text(text, encoding="utf-8")
+    other.write_text(text.replace("pairs = 300", "pairs = 299"), encoding="utf-8")
+    words = ["--out", str(trained), "--continue", "--device", "cpu"]
+    assert run(["train", str(same), *words]) == 0
+    assert run(["train", str(other), *words]) == 2
+    assert "data.pairs = 299" in capsys.readouterr().err
+
+
 TINY = (*small.SIZES["transformer"], *small.SMALL, "train.steps=3")
 
 

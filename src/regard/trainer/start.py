@@ -241,8 +241,8 @@ def _check_same(run: Run, preset: str | Path, overrides: Sequence[str]) -> None:
     here = flat(run.settings.model_dump())
     wanted = flat(absolute(load_settings(run.folder / SETTINGS, *overrides)).model_dump())
     if preset:
-        named = load_settings(preset, *overrides).model_dump(exclude_unset=True, exclude={"data", "about"})
-        wanted |= flat(named)
+        named = absolute(load_settings(preset, *overrides))
+        wanted |= flat(named.model_dump(exclude_unset=True, exclude={"about"}))
     for name, value in wanted.items():
         if here.get(name) != value:
             raise SettingsError(
