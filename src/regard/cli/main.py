@@ -119,7 +119,7 @@ def _welcome(presets: Sequence[str]) -> str:
     commands = {as_called(command): purpose for command, purpose in TRY.items()}
     width = max(map(len, commands))
     tries = [f"  {command:{width}}  {purpose}" for command, purpose in commands.items()]
-    known = textwrap.fill(f"Architectures: {', '.join(presets)}.", 90, break_on_hyphens=False, subsequent_indent="  ")
+    known = textwrap.fill(f"Architectures: {', '.join(presets)}.", 100, break_on_hyphens=False, subsequent_indent="  ")
     last = as_called("regard --help lists the verbs; regard help train says what one of them takes.")
     title = f"Regard {__version__}: sequence-to-sequence models that you can look into."
     return "\n".join([title, "", *tries, "", known, last])
