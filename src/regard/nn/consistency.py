@@ -9,9 +9,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from regard.nn.fast.output_loss import PAD, widened
+from regard.nn.fast.output_loss import widened
 from regard.nn.fast.random import uniform
 from regard.nn.observe import UNOBSERVED, Unobserved
+from regard.text.vocabulary import PAD
 
 
 def smoothed(log_probabilities: Tensor, targets: Tensor, smoothing: float) -> Tensor:
