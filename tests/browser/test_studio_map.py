@@ -90,9 +90,16 @@ def test_by_keyboard_alone(page: Any) -> None:
     page.wait_for_selector('.scene[data-at=""]')
 
 
-@pytest.mark.parametrize(("run", "part"), [("transformer-tiny", "decoder.0.cross"), ("luong-general", "decoder.cross")])
+@pytest.mark.parametrize(
+    ("run", "part"),
+    [
+        ("transformer-tiny", "decoder.0.cross"),
+        ("transformer-tiny", "decoder.0.self"),
+        ("luong-general", "decoder.cross"),
+    ],
+)
 def test_a_product_is_the_sum_that_the_run_computed(page: Any, ask: Ask, run: str, part: str) -> None:
-    head, row, column = 0, 1, 2
+    head, row, column = 0, 2, 1
     inside = ask("/api/v1/map", {"run": run, "text": TEXT, "part": part})["inside"]
     q, k = entry(inside["asked"], head, row), entry(inside["answered"], head, column)
     product = entry(inside["products"], head, row)[column]
@@ -108,6 +115,20 @@ def test_a_product_is_the_sum_that_the_run_computed(page: Any, ask: Ask, run: st
     titles = page.eval_on_selector_all(".vector-line:first-of-type .vector i", "cells => cells.map(cell => cell.title)")
     shown = [float(title.rpartition(": ")[2].replace("−", "-")) for title in titles]
     assert shown == pytest.approx(q[:64], abs=1e-4)
+
+
+def test_only_weights_that_are_the_softmax_of_their_scores_are_called_so(page: Any) -> None:
+    opened(page, "transformer-tiny")
+    found = page.evaluate(
+        """async () => {
+          const {isSoftmax} = await import("/studio/panels/map/scenes.js");
+          const softmax = [[0, Math.log(3)], [0.25, 0.75]];
+          const relu = [[1, 3, -2], [0.25, 0.75, 0]];
+          const choice = [[0, Math.log(3), 0], [0, 1, 0]];
+          return [softmax, relu, choice].map(([scores, weights]) => isSoftmax(scores, weights));
+        }"""
+    )
+    assert found == [True, False, False]
 
 
 def test_an_additive_score_is_the_sum_of_its_tanh(page: Any, ask: Ask) -> None:

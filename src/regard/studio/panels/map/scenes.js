@@ -144,7 +144,12 @@ function productScene(model, part, [head, row, column], inside, about) {
   const [rows, columns] = axesOfPart(model, part.name);
   const [to, from] = [rows[row], columns[column]];
   const weight = inside.weights.at(head, row, column);
-  const score = inside.scores.at(head, row, column);
+  const [scores, weights] = [inside.scores.part(head, row), inside.weights.part(head, row)];
+  const seen = /^decoder.*self$/.test(part.name) ? row + 1 : columns.length; // what is written later is hidden
+  const plain = isSoftmax(scores.slice(0, seen), weights.slice(0, seen));
+  const how = plain
+    ? `exp(${number(scores[column], 3)}), divided by the sum of its row.`
+    : "What the row's scores became.";
   return element(
     "div.product-scene",
     element("h2", "How much does ", element("bdi", to), " look at ", element("bdi", from), "?"),
@@ -152,15 +157,21 @@ function productScene(model, part, [head, row, column], inside, about) {
       ? added(inside, [head, row, column], [to, from])
       : multiplied(inside, [head, row, column], [to, from]),
     line(
-      "softmax",
+      plain ? "softmax" : "weight",
       percent(weight),
-      `exp(${number(score, 3)}), divided by the sum of its row. All weights of the row, which add up to ` +
-        `${percent(sumOf(inside.weights.part(head, row)))}:`,
+      `${how} All weights of the row, which add up to ${percent(sumOf(weights))}:`,
     ),
     rowWeights(part, [head, row, column], [to, columns], inside.weights, about),
     line("Σ weight · v", "", "Each piece's value, times its weight; their sum is what this head found:"),
     vector("found", inside.contexts.part(head, row), "diverging"),
   );
+}
+
+/** Whether weights are the softmax of their scores: no ReLU, choice or window. */
+export function isSoftmax(scores, weights) {
+  const largest = Math.max(...scores);
+  const total = sumOf(scores.map((score) => Math.exp(score - largest)));
+  return scores.every((score, place) => Math.abs(Math.exp(score - largest) / total - weights[place]) < CLOSE);
 }
 
 /** The weights of a row, each a way to its own product. */
