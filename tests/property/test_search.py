@@ -43,6 +43,7 @@ rules: st.SearchStrategy[Rule] = st.one_of(
         temperature=st.sampled_from([0.5, 1.0, 2.0]),
         top_k=st.sampled_from([0, 3]),
         nucleus=st.sampled_from([0.8, 1.0]),
+        epsilon=st.sampled_from([0.0, 0.05]),
         seed=st.integers(0, 9),
         unknown=st.booleans(),
     ),
@@ -242,7 +243,7 @@ def test_samples_come_as_often_as_they_are_probable() -> None:
         assert drawn == pytest.approx(probability, abs=0.03)
 
 
-def test_top_k_and_nucleus_draw_from_the_most_probable() -> None:
+def test_top_k_nucleus_and_epsilon_draw_from_the_most_probable() -> None:
     model, source = sharp("gru", 13), tiny.rows([4], tiny.SOURCE_SIZE, 5)
     first, state = model.start(source)
     with torch.no_grad():
@@ -251,7 +252,10 @@ def test_top_k_and_nucleus_draw_from_the_most_probable() -> None:
     probabilities, order = odds.softmax(0).sort(descending=True)
     few = int((probabilities.cumsum(0) < 0.6).sum()) + 1
     assert 1 < few < 8
-    for rule, expected in ((Sample(3000, top_k=2), 2), (Sample(3000, nucleus=0.6), few)):
+    probable = int((probabilities >= 0.1).sum())
+    assert 1 < probable < 8
+    rules = {Sample(3000, top_k=2): 2, Sample(3000, nucleus=0.6): few, Sample(3000, epsilon=0.1): probable}
+    for rule, expected in (rules | {Sample(3000, epsilon=0.99): 1}).items():
         drawn = {tokens[0] if tokens else END for tokens in texts(run(model, source, rule, 2))[0]}
         assert drawn == set(order[:expected].tolist())
 

@@ -30,6 +30,7 @@ EXTRAS = {
     "pyarrow": "Parquet files",
     "zstandard": ".zst files",
     "datasets": "hf:// names",
+    "ray": "bulk work on a cluster",
 }
 IMPORTED = {"scikit-learn": "sklearn"}
 

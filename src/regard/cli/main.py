@@ -31,6 +31,7 @@ from regard.cli import (
     score,
     serve,
     settings,
+    synthetic,
     train,
     translate,
 )
@@ -63,6 +64,8 @@ VERBS: dict[str, Callable[..., Any]] = {
     "translate": translate.translate,
     "predict": predict.predict,
     "score": score.score,
+    "backtranslate": synthetic.backtranslate,
+    "distil": synthetic.distil,
     "doubt": score.doubt,
     "evaluate": evaluate.evaluate,
     "compare": report.compare,
@@ -111,7 +114,7 @@ def _welcome(presets: Sequence[str]) -> str:
     commands = {as_called(command): purpose for command, purpose in TRY.items()}
     width = max(map(len, commands))
     tries = [f"  {command:{width}}  {purpose}" for command, purpose in commands.items()]
-    known = textwrap.fill(f"Architectures: {', '.join(presets)}.", 90, break_on_hyphens=False, subsequent_indent="  ")
+    known = textwrap.fill(f"Architectures: {', '.join(presets)}.", 100, break_on_hyphens=False, subsequent_indent="  ")
     last = as_called("regard --help lists the verbs; regard help train says what one of them takes.")
     title = f"Regard {__version__}: sequence-to-sequence models that you can look into."
     return "\n".join([title, "", *tries, "", known, last])

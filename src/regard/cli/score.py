@@ -5,22 +5,29 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Iterable
-from dataclasses import asdict
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from regard.cli.streams import one_line, put
-from regard.cli.verb import common
+from regard.cli.bulk import ON, SHARD, bulk, fingerprint, located
+from regard.cli.streams import destination, one_line, put
+from regard.cli.verb import called, common, only_one, with_settings
+
+if TYPE_CHECKING:
+    from regard.data.blocks import Block, Work
 
 
 def score(
     context: typer.Context,
-    run: Annotated[Path, typer.Argument(help="A run folder.")],
+    words: Annotated[list[str], with_settings("RUN", "A run folder.")],
     source: Annotated[Path, typer.Option(help="Texts, one a line (also .gz, .zst).")],
     target: Annotated[Path, typer.Option(help="The translations to score, line by line.")],
+    out: Annotated[Path | None, typer.Option(help="Write the lines here; appears when it is whole.")] = None,
+    shard: Annotated[str, typer.Option(metavar="I/N", help=SHARD)] = "",
+    on: Annotated[str, typer.Option(help=ON)] = "",
 ) -> None:
     """Log-probabilities (natural) of given translations, a line a pair; --json: of each piece."""
     from regard.cli.streams import LineCounter
@@ -30,21 +37,24 @@ def score(
     from regard.evaluate import evaluate as evaluation
     from regard.tasks.load import load
 
-    asked = common(context)
-    translator = load(run, device=asked.place)
+    overrides, name = only_one(words, "RUN")
+    how, asked = called("score", overrides).bulk, common(context)
+    rows = (row for _, row in Corpus((str(source), str(target))).rows(PairEncoder.names))
+    if shard or on:
+        work = Scoring(located(Path(name)), asked.device if on else asked.place, json=asked.json)
+        bulk(rows, out, work.about(), work, shard=shard, on=on, how=how, device=work.device)
+        return
+    translator = load(Path(name), device=asked.place)
     told = LineCounter("scored")
     lines, pieces, total = 0, 0, 0.0
-    rows = Corpus((str(source), str(target))).rows(PairEncoder.names)
-    for scored in evaluation.score(translator, (row for _, row in rows)):
-        found = sum(value for _, value in scored)
-        lines, pieces, total = lines + 1, pieces + len(scored), total + found
-        tokens = [{"piece": piece, "log_probability": value} for piece, value in scored] if asked.json else []
-        row = {"line": lines, "log_probability": found, "pieces": len(scored), "tokens": tokens}
-        put(json.dumps(row, ensure_ascii=False) if asked.json else f"{found:.4f}")
-        if lines % evaluation.CHUNK == 0:
-            told(lines)
-    if not lines:
-        raise DataError(f"{source}: is empty; give at least one sentence")
+    with destination(out) as write:
+        for scored in evaluation.score(translator, rows):
+            lines, pieces, total = lines + 1, pieces + len(scored), total + sum(value for _, value in scored)
+            write(_line(lines, scored, as_json=asked.json))
+            if lines % evaluation.CHUNK == 0:
+                told(lines)
+        if not lines:
+            raise DataError(f"{source}: is empty; give at least one sentence")
     mean = total / pieces
     sums = {"lines": lines, "pieces": pieces, "log_probability": total, "mean": mean, "perplexity": math.exp(-mean)}
     if asked.json:
@@ -54,6 +64,45 @@ def score(
         f"a piece {mean:.4f}, perplexity a piece {math.exp(-mean):,.3f}",
         file=sys.stderr,
     )
+
+
+def _line(number: int, scored: list[tuple[str, float]], *, as_json: bool) -> str:
+    found = sum(value for _, value in scored)
+    if not as_json:
+        return f"{found:.4f}"
+    tokens = [{"piece": piece, "log_probability": value} for piece, value in scored]
+    row = {"line": number, "log_probability": found, "pieces": len(scored), "tokens": tokens}
+    return json.dumps(row, ensure_ascii=False)
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """What is to be done to the pairs of two files, wherever that is."""
+
+    run: Path
+    device: str
+    json: bool
+
+    def about(self) -> dict[str, Any]:
+        """What the output depends on."""
+        return {"verb": "score", "weights": [fingerprint(self.run)], "json": self.json}
+
+    def __call__(self, opening: Sequence[tuple[str, ...]]) -> Work:
+        """Load the run; nothing depends on the first lines of the files."""
+        from regard.device import pick_device
+        from regard.evaluate import evaluate as evaluation
+        from regard.tasks.load import load
+
+        del opening
+        translator = load(self.run, device=str(pick_device(self.device)))
+
+        def work(block: Block) -> bytes:
+            found = evaluation.score(translator, block.rows, first=block.first)
+            numbered = enumerate(found, start=block.first + 1)
+            lines = (f"{_line(number, scored, as_json=self.json)}\n" for number, scored in numbered)
+            return "".join(lines).encode("utf-8", "surrogatepass")
+
+        return work
 
 
 # ``regard doubt``

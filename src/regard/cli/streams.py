@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 VERBS = (
     *("demo", "train", "translate", "predict", "score", "evaluate", "compare", "report", "explain", "walk", "serve"),
     *("studio", "beam", "meaning", "data", "runs", "import", "card", "doubt", "faithful", "settings", "doctor", "help"),
-    *("docs", "cite"),
+    *("docs", "cite", "backtranslate", "distil"),
 )
 _COMMAND = re.compile(rf"(?<![\w./-])regard(?= (?:{'|'.join(VERBS)}|--\w+)\b)")
 

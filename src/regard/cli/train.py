@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from regard.settings import Settings
     from regard.trainer.loop import Outcome
 
+AUTO = "auto"  # a preset that fits the corpus, the machine and the time
 _REASONS = {"steps": "all steps are done", "time": "the time is up", "patience": "no further improvement"}
 
 
@@ -28,7 +29,7 @@ def train(
         typer.Argument(
             metavar="[PRESET] [SETTING=VALUE]...",
             help="A preset's name or a TOML file, and settings to change, such as model.depth=4 or task=tag; "
-            "see regard settings presets. None: one that fits.",
+            "see regard settings presets. auto, or none: one that fits.",
         ),
     ] = None,
     source: Annotated[str, typer.Option(help="Training text, one sentence a line (also .gz, .zst).")] = "",
@@ -43,6 +44,9 @@ def train(
     steps: Annotated[str, typer.Option(help="At most this many steps; with --resume also +5000 for more.")] = "",
     out: Annotated[Path | None, typer.Option(help="The run folder to make; default a new one in runs/.")] = None,
     resume: Annotated[Path | None, typer.Option(help="Resume this run instead.")] = None,
+    go_on: Annotated[
+        bool, typer.Option("--continue", help="Go on with --out if it is there: the same command may be repeated.")
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Prepare and estimate, but do not train.")] = False,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Also write TensorBoard events.")] = False,
 ) -> int:
@@ -53,19 +57,23 @@ def train(
     preset, overrides = preset_of(words)
     asked, kinds = common(context), {"dry_run": dry_run, "tensorboard": tensorboard}
     asked = asked._replace(quiet=asked.quiet or not _leads())
+    if go_on and (out is None or resume is not None or dry_run):
+        raise SettingsError("--continue: begins or goes on with the run in --out; add that, no --resume or --dry-run")
     if resume is not None:
         if preset or given or overrides or out:
             raise SettingsError(f"--resume {resume}: uses the run's own settings; add only --time or --steps")
         return _resume(resume, time, steps, asked, **kinds)
     given += [f"train.time={json.dumps(time)}"] if time else []
-    given += [f"train.steps={_count(steps)}"] if steps else []
+    given += [f"train.steps={count_of(steps)}"] if steps else []
+    if go_on and out is not None:
+        return train_or_go_on(preset, [*given, *overrides], out, asked, tensorboard=tensorboard)
     return _start(preset, [*given, *overrides], out, asked, **kinds)
 
 
 def preset_of(words: list[str] | None) -> tuple[str, list[str]]:
-    """The preset, if the first word is no setting, and the settings to change."""
+    """The preset, if the first word is no setting, and the settings to change; ``auto`` means that one is fitted."""
     first, *rest = words or [""]
-    return ("", [first, *rest]) if "=" in first else (first, rest)
+    return ("", [first, *rest]) if "=" in first else ("" if first == AUTO else first, rest)
 
 
 def _leads() -> bool:
@@ -73,7 +81,7 @@ def _leads() -> bool:
     return os.environ.get("RANK", "0") == "0"
 
 
-def _count(steps: str) -> str:
+def count_of(steps: str) -> str:
     if not steps.replace(",", "").isdecimal():
         raise SettingsError(f"--steps = {steps}: not a number of steps; give a number, or with --resume also +5000")
     return steps.replace(",", "")
@@ -96,6 +104,19 @@ def _start(
         outcome = training.start(
             folder, settings, *_listeners(folder, shown, tensorboard=tensorboard), device=asked.device, remark=remark
         )
+        shown.tell(_ending(folder, outcome))
+    return _code(folder, outcome, asked)
+
+
+def train_or_go_on(preset: str, overrides: list[str], folder: Path, asked: Common, *, tensorboard: bool) -> int:
+    """Train a new run, or go on with it."""
+    from regard.cli.display import display
+    from regard.trainer import start as training
+
+    with display(quiet=asked.quiet) as shown:
+        shown.tell(f"training {folder}; Ctrl-C stops it, and the same command goes on")
+        listeners = _listeners(folder, shown, tensorboard=tensorboard)
+        outcome = training.go_on(folder, preset, *listeners, overrides=overrides, device=asked.device)
         shown.tell(_ending(folder, outcome))
     return _code(folder, outcome, asked)
 
@@ -126,9 +147,11 @@ def _estimate(folder: Path, settings: Settings | None, shown: Listener, asked: C
 
     estimate = training.preflight(folder, settings, shown, device=asked.device, remark=remark)
     shown.tell(f"{estimate}\nprepared; train it with: regard train --resume {folder}")
+    resolved = Run.open(folder).settings
     if asked.json:
-        resolved = Run.open(folder).settings.model_dump()
-        print(json.dumps({"run": str(folder), **asdict(estimate), "settings": resolved}))
+        print(json.dumps({"run": str(folder), **asdict(estimate), "settings": resolved.model_dump()}))
+    else:
+        print(resolved.to_toml().rstrip())
     return 0
 
 

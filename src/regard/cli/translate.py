@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from regard.cli.bulk import ON, SHARD, bulk, fingerprint, located
 from regard.cli.streams import (
+    STDIN,
     Remarks,
     destination,
     kind_of,
@@ -26,9 +28,11 @@ from regard.cli.verb import apart, called, common, with_settings
 from regard.errors import SettingsError, did_you_mean
 
 if TYPE_CHECKING:
+    from regard.data.blocks import Block, Work
     from regard.decode.options import Options
     from regard.decode.texts import Output
     from regard.explain.doubt import Doubt
+    from regard.settings.call import BulkSettings, DecodeSettings
     from regard.tasks.translator import Translation, Translator
 
 SHOWN = ("text", "align", "scores", "doubt")
@@ -54,15 +58,28 @@ def translate(
         list[Path] | None, typer.Option("--with", help="A further run to average with; repeatable.")
     ] = None,
     show: Annotated[str, typer.Option(help="text, align (word links), scores or doubt.")] = "text",
+    shard: Annotated[str, typer.Option(metavar="I/N", help=SHARD)] = "",
+    on: Annotated[str, typer.Option(help=ON)] = "",
 ) -> None:
     """Translate texts, a file, or stdin line by line; translations go to stdout."""
     if show not in SHOWN:
         raise SettingsError(f"--show = {show}: no such view; {did_you_mean(show, SHOWN)}")
     overrides, given = apart(texts or [])
-    decode = called("translate", overrides, {"decode.beam": beam, "decode.best": nbest}).decode
+    call = called("translate", overrides, {"decode.beam": beam, "decode.best": nbest})
+    decode = call.decode
     strings = file is not None and file.suffix.lower() in STRINGS
     if strings and (given or show != "text" or decode.best > 1):
         raise SettingsError(f"--file = {file}: is translated as a whole; leave out texts, --nbest and --show")
+    if shard or on:
+        if file is None or str(file) == STDIN or strings or given:
+            raise SettingsError(f"--file = {file}: --shard and --on divide a file of lines; give one, and no texts")
+        if constrain is not None:
+            decode = decode.model_copy(update={"glossary": _glossary(constrain, decode.glossary)})
+        asked = common(context)
+        runs = tuple(map(located, (run, *(ensemble or ()))))
+        work = Translating(runs, asked.device if on else asked.place, decode, show, json=asked.json)
+        _in_bulk(work, file, out, shard, on, call.bulk)
+        return
     waiting = iter([]) if strings else texts_of(given, file)
     with without_garbage_collection():
         from regard.decode.options import Options
@@ -81,6 +98,56 @@ def translate(
     _write(found, Remarks(kind_of(given)), out, decode.best, show, as_json=asked.json)
     if show == "align" and not asked.json:
         say(f"weights: {translator.aligner.describe()}")
+
+
+@dataclass(frozen=True)
+class Translating:
+    """What is to be done to the lines of a file, wherever that is."""
+
+    runs: tuple[Path, ...]
+    device: str
+    decode: DecodeSettings
+    show: str
+    json: bool
+    before: str = ""  # what every line of the output begins with
+
+    def about(self) -> dict[str, Any]:
+        """What the output depends on."""
+        decode = self.decode.model_dump(mode="json")
+        how = {
+            "show": self.show,
+            "json": self.json,
+            "before": self.before,
+            **{f"decode.{name}": value for name, value in decode.items()},
+        }
+        return {"verb": "translate", "weights": [fingerprint(run) for run in self.runs], **how}
+
+    def __call__(self, opening: Sequence[tuple[str, ...]]) -> Work:
+        """Load the runs, and choose the engine that searches by the first lines of the file."""
+        from regard.decode.options import Options
+        from regard.device import pick_device
+        from regard.tasks.engines import settle
+        from regard.tasks.load import load
+
+        translator = load(*self.runs, device=str(pick_device(self.device)), engine=self.decode.engine)
+        options = Options.of(self.decode)
+        settle(translator, opened(self.runs[0], [row[0] for row in opening]), options)
+        lines = _json if self.json else _lines
+
+        def work(block: Block) -> bytes:
+            texts = opened(self.runs[0], [row[0] for row in block.rows])
+            found = translator.stream(texts, options, first=block.first)
+            written = (f"{self.before}{line}\n" for each in found for line in lines(each, self.decode.best, self.show))
+            return "".join(written).encode("utf-8", "surrogatepass")
+
+        return work
+
+
+def _in_bulk(work: Translating, file: Path, out: Path | None, shard: str, on: str, how: BulkSettings) -> None:
+    from regard.data.lines import read_lines
+
+    rows = ((line,) for line in read_lines(file))
+    bulk(rows, out, work.about(), work, shard=shard, on=on, how=how, device=work.device)
 
 
 def _translate_file(translator: Translator, file: Path, out: Path | None, options: Options) -> None:

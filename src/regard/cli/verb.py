@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from regard.settings.call import CallSettings
 
-_SETTING = re.compile(r"(?:decode|measure|serve)\.\w+=")
+_SETTING = re.compile(r"(?:decode|measure|serve|bulk)\.\w+=")
 
 
 class Common(NamedTuple):

@@ -64,7 +64,8 @@ def how(asked: DecodeSettings) -> tuple[str, ...]:
 def rule_of(asked: DecodeSettings) -> Beam | Sample:
     """How hypotheses are chosen."""
     if asked.sample or asked.risk:
-        return Sample(asked.risk or asked.best, asked.temperature, asked.top_k, asked.nucleus, asked.seed)
+        cut = asked.temperature, asked.top_k, asked.nucleus
+        return Sample(asked.risk or asked.best, *cut, asked.seed, epsilon=asked.epsilon)
     width = max(asked.beam, asked.best) if asked.beam >= 1 else asked.beam
     diversity = asked.diversity if asked.groups > 1 else 0.0
     return Beam(width, asked.length_penalty, asked.coverage, asked.best, asked.groups, diversity)

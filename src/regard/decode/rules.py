@@ -287,7 +287,8 @@ class Sample:
     """``count`` outputs drawn from the model, each token with its probability to the power of 1 / temperature.
 
     ``top_k`` draws from the k most probable tokens only (0: from all), ``nucleus`` from the fewest that together
-    have this probability (Holtzman et al., 2020). The score of a sample is its log-probability under the model.
+    have this probability (Holtzman et al., 2020), ``epsilon`` from those that have this probability each, and the most
+    probable one (Hewitt et al., 2022). The score of a sample is its log-probability under the model.
 
     A token is where one uniform number falls in the cumulated probabilities. The number depends on the seed, the
     number of the sentence, the sample and the step, and on nothing else (Philox, a counter-based generator), so
@@ -300,8 +301,11 @@ class Sample:
     nucleus: float = 1.0
     seed: int = 1
     unknown: bool = False
+    epsilon: float = 0.0
 
     def __post_init__(self) -> None:
+        if not 0 <= self.epsilon < 1:
+            raise SettingsError(f"epsilon = {self.epsilon}: is a probability below 1; 0.02 is usual, 0 draws from all")
         if self.count < 1:
             raise SettingsError(f"samples = {self.count}: must be 1 or more")
         if self.temperature <= 0:
@@ -375,6 +379,9 @@ class Sample:
             log_probabilities = log_probabilities.masked_fill(
                 log_probabilities < log_probabilities.topk(self.top_k).values[..., -1:], -torch.inf
             )
+        if self.epsilon:  # the most probable is at 0, and stays
+            rare = (log_probabilities.softmax(2) < self.epsilon) & (log_probabilities < 0)
+            log_probabilities = log_probabilities.masked_fill(rare, -torch.inf)
         if self.nucleus < 1:
             ordered, order = log_probabilities.softmax(2).sort(dim=2, descending=True, stable=True)
             before = ordered.cumsum(2) - ordered  # the probability of all that are more probable

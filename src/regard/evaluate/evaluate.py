@@ -195,13 +195,15 @@ def read_alignments(path: Path, texts: Texts) -> list[Gold]:
     return golds
 
 
-def score(translator: Translator, pairs: Iterable[Sequence[str]]) -> Iterator[list[tuple[str, float]]]:
+def score(
+    translator: Translator, pairs: Iterable[Sequence[str]], *, first: int = 0
+) -> Iterator[list[tuple[str, float]]]:
     """How probable the model finds each target, in order: its pieces, ``<end>`` last, with the log-probability of each.
 
-    No more than a chunk of lines is held in memory.
+    No more than a chunk of lines is held in memory. ``first`` lines stand before these.
     """
     stream = iter(pairs)
-    before = 0
+    before = first
     while chunk := list(islice(stream, CHUNK)):
         sources = [translator.tokenizers.read(source) for source, _ in chunk]
         targets = [translator.tokenizers.written(target) for _, target in chunk]

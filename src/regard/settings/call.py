@@ -57,6 +57,8 @@ class DecodeSettings(Frozen):
     """Sample from so many pieces, the most probable ones; 0 from all."""
     nucleus: Real = 1.0
     """Sample from the fewest pieces that have this probability together."""
+    epsilon: Real = 0.0
+    """Sample no piece less probable than this; 0.02 is usual with `risk`."""
     seed: Annotated[int, Field(le=2**31)] = 1
     """Of sampling."""
     risk: Whole = 0
@@ -156,17 +158,39 @@ class ServeSettings(Frozen):
     """Log requests; not set: `serve` does, `studio` does not."""
 
 
+class BulkSettings(Frozen):
+    """How a long file is divided."""
+
+    lines: Annotated[int, Field(ge=1, le=1_000_000)] = 8192
+    """Lines in a block, which is finished whole or not at all."""
+    workers: Annotated[int, Field(ge=0, le=100_000)] = 0
+    """Of a Ray cluster: how many actors; 0 is one a GPU or, without GPUs, one a core."""
+
+
 class CallSettings(Frozen):
     """All settings of a call."""
 
     decode: DecodeSettings = DecodeSettings()
     measure: MeasureSettings = MeasureSettings()
     serve: ServeSettings = ServeSettings()
+    bulk: BulkSettings = BulkSettings()
 
 
 # Which settings a call takes: to continue a text, to draw the tree of a search, to measure one run or several.
 CONTINUED = (
-    *("beam", "length_penalty", "groups", "diversity", "sample", "temperature", "top_k", "nucleus", "seed", "length"),
+    *(
+        "beam",
+        "length_penalty",
+        "groups",
+        "diversity",
+        "sample",
+        "temperature",
+        "top_k",
+        "nucleus",
+        "epsilon",
+        "seed",
+        "length",
+    ),
 )
 DRAWN = ("beam", "length_penalty", "coverage", "groups", "diversity", "prefix")
 TRANSLATING = tuple(name for name in DecodeSettings.model_fields if name != "length")
@@ -177,9 +201,13 @@ EVALUATED = (
 )
 COMPARED = ("metrics", "tokenize", "edges", "resamples", "trials", "seed", "limit", "examples", "every")
 SERVING = tuple(ServeSettings.model_fields)
+BULK = tuple(BulkSettings.model_fields)
 # The settings of each verb, by section.
 TAKEN: dict[str, dict[str, tuple[str, ...]]] = {
-    "translate": {"decode": TRANSLATING},
+    "translate": {"decode": TRANSLATING, "bulk": BULK},
+    "score": {"bulk": BULK},
+    "backtranslate": {"decode": TRANSLATING, "bulk": BULK},
+    "distil": {"decode": TRANSLATING, "bulk": BULK},
     "predict": {"decode": CONTINUED},
     "evaluate": {"decode": TRANSLATING, "measure": EVALUATED},
     "compare": {"decode": TRANSLATING, "measure": (*COMPARED, "texts")},

@@ -30,7 +30,8 @@ def preset_names() -> list[str]:
 _LADDER = [
     *("rnn", "gru", "lstm", "lstm-reversed", "lstm-deep", "bahdanau", "conditional"),
     *("luong-dot", "luong-general", "luong-concat", "luong-local", "luong-hard"),
-    *("transformer-tiny", "transformer-ssru", "transformer-small", "transformer-base", "transformer-big"),
+    *("transformer-tiny", "transformer-ssru", "transformer-student"),
+    *("transformer-small", "transformer-base", "transformer-big"),
 ]
 
 

@@ -436,6 +436,19 @@ class AlignmentSettings(Frozen):
     """Of the head's loss, beside the cross-entropy of the words."""
 
 
+class ConsistencySettings(Frozen):
+    """Whether every row is read twice, by the model as it is with dropout, or with some tokens hidden, and what both
+    predict must agree."""
+
+    kind: Literal["none", "rdrop", "simcut"] = "none"
+    """R-Drop: two passes with dropout of their own; SimCut: a whole sentence and one with tokens hidden. A step takes
+    twice as long."""
+    weight: Annotated[float, Field(gt=0)] = 3.0
+    """Of the divergence, beside the cross-entropy; 5 is usual for R-Drop, 3 for SimCut."""
+    cut: Share = 0.05
+    """Of SimCut: the share of tokens, on both sides, that are hidden."""
+
+
 class ReinforceSettings(Frozen):
     """How hard attention learns what to choose."""
 
@@ -450,7 +463,8 @@ class ReinforceSettings(Frozen):
 class TrainSettings(Frozen):
     """How a model learns."""
 
-    optimizer: Literal["adam", "adamw", "sgd"] = "adam"
+    optimizer: Literal["adam", "adamw", "sgd", "muon"] = "adam"
+    """Muon (Jordan, 2024) is for the matrices inside the model, with AdamW for embeddings, output layer and vectors."""
     rate: Annotated[float, Field(gt=0)] = 1e-3
     """The highest learning rate; with `noam`, the factor before width^-0.5."""
     schedule: Literal["constant", "noam", "inverse_square_root", "cosine", "linear"] = "inverse_square_root"
@@ -459,7 +473,7 @@ class TrainSettings(Frozen):
     """Steps over which the rate rises from zero."""
     weight_decay: Annotated[float, Field(ge=0)] = 0.0
     momentum: Share = 0.9
-    """Of SGD."""
+    """Of SGD and Muon; for the latter 0.95 is usual."""
     second_moment: Share = 0.98
     """Adam's β₂."""
     clip: Annotated[float, Field(ge=0)] = 1.0
@@ -473,6 +487,9 @@ class TrainSettings(Frozen):
     reinforce: ReinforceSettings = ReinforceSettings()
     alignment: AlignmentSettings = AlignmentSettings()
     """`{kind = "guided"}` trains one head of the cross-attention to align words; it is then the run's aligner."""
+    consistency: ConsistencySettings = ConsistencySettings()
+    """Every row goes through the model twice, and both predictions must agree, against learning small corpora by heart:
+    `{kind = "rdrop", weight = 5.0}` or `{kind = "simcut"}`."""
     batch: Count = 4096
     """Padded tokens a side in a batch."""
     accumulate: Count = 1
@@ -622,6 +639,20 @@ class Settings(Frozen):
                 f"train.alignment.links = {guide.links}: a file of links belongs to data.source and data.target, line "
                 "by line; give these, or use 'learned'"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _can_be_consistent(self) -> Self:
+        kind, attention = self.train.consistency.kind, self._cross_attention()
+        problem = ""
+        if kind != "none" and self.task != "translate":
+            problem = f"is for translations, and the task is {self.task}; use 'none'"
+        elif kind == "rdrop" and not self.model.dropout and not self.train.word_dropout:
+            problem = "two passes differ by dropout, and there is none; set model.dropout=0.1"
+        elif kind == "simcut" and (self.guided_head or (attention and attention.selection == "hard")):
+            problem = "goes with neither guided alignment nor hard attention; use 'rdrop'"
+        if problem:
+            raise SettingsError(f"train.consistency.kind = {kind}: {problem}")
         return self
 
     def _cross_attention(self) -> AttentionSettings | None:

@@ -275,6 +275,18 @@ class Auto:
         return same
 
 
+def settle(translator: Translator, texts: Sequence[str], options: Options) -> None:
+    """Let `auto` decide by these texts, once and for all: processes that share a file must search with one engine."""
+    engine = translator.search.searcher.engine
+    if not isinstance(engine, Auto):
+        return
+    if not engine.refuses(options):
+        parts = [part for text in texts for part in translator.search.parts(text)]
+        sources = [translator.tokenizers.read(part) for part in parts]
+        engine.look_at(sources, [int(options.longest * (len(source) - 1)) + SLACK for source in sources])
+    engine.decided = True
+
+
 def _others(own: Searcher, engine: CTranslate2, sample: dict[tuple[int, ...], int]) -> set[int]:
     """The numbers of the sentences whose outputs are not those of our own loop, greedy or with a beam of 5."""
     sources, limits = list(sample), list(sample.values())

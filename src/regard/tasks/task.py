@@ -92,6 +92,10 @@ class Tensors:
         columns = (column.tensor_split(count) for column in self.columns())
         return [Tensors(*part) for part in zip(*columns, strict=True)]
 
+    def twice(self) -> Tensors:
+        """All rows, and then all of them again."""
+        return Tensors(*(torch.cat((column, column)) for column in self.columns()))
+
     def __len__(self) -> int:
         return len(self.labels)
 

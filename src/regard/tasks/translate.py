@@ -28,6 +28,7 @@ from regard.models.recurrent import BahdanauDecoder, ConditionalDecoder, LuongDe
 from regard.models.transformer import TransformerDecoder
 from regard.nn import masks
 from regard.nn.attention import Attention, InnerScore
+from regard.nn.consistency import Cut, r_drop, sim_cut
 from regard.nn.fast import random as chance
 from regard.nn.fast.output_loss import widened
 from regard.nn.observe import UNOBSERVED, Observer, Unobserved
@@ -153,19 +154,38 @@ class TranslateTask(Task):
         return Examples(found | ({"links": Ragged.of(links)} if "links" in columns else {}))
 
     def forward(self, batch: Tensors, *, static: bool = False) -> Tensor:
+        twice = self.training and self.learn.consistency.kind != "none"
+        batch = batch.twice() if twice else batch
         source = drop_words(batch.source, self.word_dropout)
-        share = self._own_share()
-        target = self._own_words(source, batch, share) if share else batch.target_in
+        own = self._own_share()
+        target = self._own_words(source, batch, own) if own else batch.target_in
         target = drop_words(target, self.word_dropout)
         choices = Choices() if self.baseline is not None and self.training else None
         head = self._head() if self.training and batch.links.numel() else None
-        observer: Observer = choices or head or UNOBSERVED
+        cut = Cut(self.learn.consistency.cut) if twice and self.learn.consistency.kind == "simcut" else None
+        observer: Observer = choices or head or cut or UNOBSERVED
         _, state = self.model.start(source, observer=observer)
         features, _ = self.model.advance(target, state, masks.padding(target), observer)
-        total = self.token_loss(self.model, features, batch.target_out, static=static)
+        share = 0.5 if twice else 1.0  # of what all rows lose
+        if twice:
+            total = self._inconsistent(features, batch.target_out, static=static)
+        else:
+            total = self.token_loss(self.model, features, batch.target_out, static=static)
         if head is not None:
-            total = total + self.learn.alignment.weight * self._misaligned(head, source, batch)
-        return total if choices is None else total + self._reinforce(choices, features, batch.target_out)
+            total = total + share * self.learn.alignment.weight * self._misaligned(head, source, batch)
+        return total if choices is None else total + share * self._reinforce(choices, features, batch.target_out)
+
+    def _inconsistent(self, features: Tensor, targets: Tensor, *, static: bool) -> Tensor:
+        """What a batch loses that went through the model twice: in the right words, and where the passes differ.
+        ``static`` as in `token_loss`."""
+        how, (one, other), wanted = self.learn.consistency, features.chunk(2), targets[: len(targets) // 2]
+        if static:
+            one, other, wanted = one.flatten(0, 1), other.flatten(0, 1), wanted.flatten()
+        else:
+            real = wanted != PAD
+            one, other, wanted = one[real], other[real], wanted[real]
+        loss = r_drop if how.kind == "rdrop" else sim_cut
+        return loss(self.model.project(one), self.model.project(other), wanted, self.smoothing, how.weight)
 
     def _head(self) -> Head | None:
         if self.guided is None:

@@ -8,12 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Literal, assert_never
+from typing import Any, Literal, assert_never
 
 import torch
 from torch import Tensor, nn
 
 from regard.errors import SettingsError, did_you_mean
+from regard.nn.embeddings import Embedding, OutputLayer
 from regard.nn.transformer import DecoderLayer, EncoderLayer
 from regard.settings import TrainSettings
 
@@ -104,8 +105,59 @@ def _matrices(model: nn.Module) -> list[Tensor]:
     return [each.weight for layer in layers for each in layer.modules() if isinstance(each, nn.Linear)]
 
 
+class Together(torch.optim.Optimizer):
+    """Several optimizers, each for parameters of its own, that are stepped, saved and loaded as one."""
+
+    def __init__(self, *members: torch.optim.Optimizer) -> None:
+        super().__init__([group for member in members for group in member.param_groups], {})
+        self.members = members
+        self.param_groups = [group for member in members for group in member.param_groups]
+        self._share()
+
+    def _share(self) -> None:
+        """Let the members have the groups and states that are here."""
+        groups = iter(self.param_groups)
+        for member in self.members:
+            member.param_groups, member.state = [next(groups) for _ in member.param_groups], self.state
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        super().load_state_dict(state_dict)
+        self._share()
+
+    def step(self, closure: None = None) -> None:  # type: ignore[override]
+        del closure
+        for member in self.members:
+            member.step()
+
+
+def _inner(model: nn.Module) -> set[int]:
+    """The matrices inside a model: not its embeddings, its output layer or what is tied to them."""
+    outside = [module for module in model.modules() if isinstance(module, Embedding | OutputLayer)]
+    edges = {id(parameter) for module in outside for parameter in module.parameters()}
+    named = model.named_parameters()
+    return {id(each) for name, each in named if each.dim() == 2 and _decays(name, each) and id(each) not in edges}
+
+
+def _muon(
+    groups: list[dict[str, Any]], inner: set[int], momentum: float, weight_decay: float, betas: tuple[float, float]
+) -> torch.optim.Optimizer:
+    """Muon for ``inner`` matrices: their momentum is brought to a matrix with all singular values near one (Jordan,
+    2024), and scaled so that AdamW's learning rates fit (Liu et al., 2025); AdamW for all others."""
+    found = [each for group in groups for each in group["params"] if id(each) in inner]
+    rest = [{**group, "params": [each for each in group["params"] if id(each) not in inner]} for group in groups]
+    rest = [group for group in rest if group["params"]]
+    members = list[torch.optim.Optimizer]()
+    if found:
+        scaled = "match_rms_adamw"
+        muon = torch.optim.Muon(found, lr=0.0, momentum=momentum, weight_decay=weight_decay, adjust_lr_fn=scaled)
+        members.append(muon)
+    if rest:
+        members.append(torch.optim.AdamW(rest, lr=0.0, betas=betas, eps=1e-9, fused=True))
+    return Together(*members)
+
+
 def make_optimizer(
-    kind: Literal["adam", "adamw", "sgd"],
+    kind: Literal["adam", "adamw", "sgd", "muon"],
     model: nn.Module,
     *,
     weight_decay: float,
@@ -128,6 +180,8 @@ def make_optimizer(
             return torch.optim.AdamW(groups, lr=rate, betas=betas, eps=1e-9, fused=True, capturable=capturable)
         case "sgd":
             return torch.optim.SGD(groups, lr=rate, momentum=momentum, fused=True)
+        case "muon":
+            return _muon(groups, _inner(model), momentum, weight_decay, betas)
         case _:
             assert_never(kind)
 

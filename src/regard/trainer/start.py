@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import partial
 from itertools import islice
@@ -21,7 +21,7 @@ from regard.errors import DataError, ModelError, SettingsError
 from regard.files import remove
 from regard.runs import checkpoint
 from regard.runs.checkpoint import Checkpoint
-from regard.runs.folder import Progress, Run, belongs, occupied, steps
+from regard.runs.folder import SETTINGS, Progress, Run, belongs, flat, occupied, steps
 from regard.runs.log import Listener, Log, clock
 from regard.settings import NO_LIMIT, Machine, Settings, choose, fit, load_settings, parse_time
 from regard.tasks import vectors
@@ -48,10 +48,12 @@ Tell = Callable[[str], None]
 def train(preset: str | Path = "", *overrides: str, corpus: str = "", time: str = "", out: str | Path = "") -> Run:
     """Train a new run from a preset or a TOML file: ``regard.train("bahdanau", corpus="fable:fr", time="60s")``.
 
-    Without a preset one is chosen; settings that are not given are fitted to corpus, machine and time (`fitted`).
+    Without a preset, or with ``auto``, one is chosen; settings that are not given are fitted to corpus, machine and
+    time (`fitted`).
     """
     flags = {"data.corpus": corpus, "train.time": time}
     given = [f"{name}={json.dumps(value)}" for name, value in flags.items() if value]
+    preset = "" if str(preset) == "auto" else preset
     settings, reason = fitted(preset, *given, *overrides)
     folder = Path(out) if out else free_place(preset, settings)
     start(folder, settings, remark=reason)
@@ -203,6 +205,53 @@ def resume(folder: Path, *listeners: Listener, device: str = "auto", time: str =
             trainer.extend()
             listener.tell(_going_on(run, trainer.progress))
         return trainer.run()
+
+
+def go_on(
+    folder: Path, preset: str | Path, *listeners: Listener, overrides: Sequence[str] = (), device: str = "auto"
+) -> Outcome:
+    """Begin a run or, where the folder has one with the settings that are given, go on with it.
+
+    So one command can be repeated after any end, by torchrun for all processes or by a batch system.
+    """
+    chosen, remark, fresh = pick_device(device), "", False
+    with workers(chosen) as together:
+        if together.leads:
+            fresh = not (folder / SETTINGS).exists()
+            if fresh:
+                settings, remark = fitted(preset, *overrides, device=device)
+                _can_begin(settings, chosen, together)
+                _create(folder, settings)
+            else:
+                _check_same(Run.open(folder), preset, overrides)
+        together.wait()
+        with _held(folder, together):
+            with _undone(folder, fresh=fresh):
+                run = Run.open(folder)
+                _can_go_on(run)
+                saved = last_good(run, _listener(run, together, *listeners).tell)
+                trainer = open_run(run, chosen, together, *listeners, remark=remark)
+                if saved is None:
+                    _begin(run, trainer)
+                else:
+                    trainer.resume(saved)
+                check_disk(trainer)
+            return trainer.run()
+
+
+def _check_same(run: Run, preset: str | Path, overrides: Sequence[str]) -> None:
+    """What the command says must be what the run has. What it does not say was fitted when the run began, and stays."""
+    here = flat(run.settings.model_dump())
+    wanted = flat(absolute(load_settings(run.folder / SETTINGS, *overrides)).model_dump())
+    if preset:
+        named = absolute(load_settings(preset, *overrides))
+        wanted |= flat(named.model_dump(exclude_unset=True, exclude={"about"}))
+    for name, value in wanted.items():
+        if here.get(name) != value:
+            raise SettingsError(
+                f"--continue: {name} = {value}, but {run.folder} was begun with {here.get(name)}; repeat the command "
+                "that began it, or choose another --out"
+            )
 
 
 def _extended(run: Run, progress: Progress, time: str, more: str) -> Run:

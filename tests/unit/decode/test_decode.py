@@ -43,6 +43,7 @@ def run(model: EncoderDecoder | Ensemble, source: Tensor, rule: Rule, limit: int
         (lambda: Sample(temperature=0.0), "temperature = 0.0: must be above 0"),
         (lambda: Sample(top_k=-1), "top_k = -1: is how many tokens to draw from"),
         (lambda: Sample(nucleus=1.1), "nucleus = 1.1: is a probability above 0 and at most 1"),
+        (lambda: Sample(epsilon=1.0), "epsilon = 1.0: is a probability below 1"),
         (lambda: Sample(seed=-1), "seed = -1: must be 0 or more"),
         (lambda: NoRepeat(0), "no_repeat = 0: is the length of what must not repeat"),
     ],

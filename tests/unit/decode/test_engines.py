@@ -23,7 +23,7 @@ from regard.errors import ModelError, ResourceError, SettingsError
 from regard.serve.app import create_app
 from regard.serve.library import Library
 from regard.settings.call import DecodeSettings
-from regard.tasks.engines import Auto, CTranslate2, _cached, _open, choose, export
+from regard.tasks.engines import Auto, CTranslate2, _cached, _open, choose, export, settle
 from regard.tasks.load import load, open_translator
 from regard.trainer.start import start
 
@@ -281,6 +281,19 @@ def test_what_ctranslate2_writes_otherwise_stays_with_the_loop(copied: Path, mon
     assert heard == ["engine: native: ctranslate2 has other outputs for 1 of 3 sentences"]  # once
     assert translator.search.searcher.name == "native"
     assert json.loads((copied / "engines" / "ctranslate2-float32" / "same.json").read_text())["same"] == 2
+
+
+@pytest.mark.usefixtures("few")
+def test_processes_that_share_a_file_settle_by_its_first_lines(copied: Path) -> None:
+    many, one, drawn = load(copied), load(copied), load(copied)
+    settle(many, TEXTS * 2, Options())
+    assert many.search.searcher.name == "ctranslate2"
+    settle(one, TEXTS, Options())  # too few: it stays with the loop, however many come
+    one.translate(TEXTS * 3)
+    assert one.search.searcher.name == "native"
+    settle(drawn, TEXTS * 2, Options(prefix="le"))
+    assert drawn.search.searcher.name == "native"
+    settle(load(copied, engine="native"), TEXTS, Options())
 
 
 @pytest.mark.usefixtures("few")

@@ -22,7 +22,8 @@ def test_the_ladder_is_complete_and_in_order() -> None:
     assert regard.preset_names() == [
         *("rnn", "gru", "lstm", "lstm-reversed", "lstm-deep", "bahdanau", "conditional"),
         *("luong-dot", "luong-general", "luong-concat", "luong-local", "luong-hard"),
-        *("transformer-tiny", "transformer-ssru", "transformer-small", "transformer-base", "transformer-big"),
+        *("transformer-tiny", "transformer-ssru", "transformer-student"),
+        *("transformer-small", "transformer-base", "transformer-big"),
     ]
 
 

@@ -1,0 +1,32 @@
+# The service in a container, on CPUs: as another user than root, with nothing to write to but /tmp.
+#
+#   docker build -t regard .
+#   docker run --rm --read-only --tmpfs /tmp -p 5000:5000 -e REGARD_TOKEN -v "$PWD/runs:/runs:ro" regard
+ARG BASE=python:3.11-slim
+FROM ${BASE} AS build
+ARG TORCH=2.13.0
+ARG TORCH_INDEX=https://download.pytorch.org/whl/cpu
+RUN python3 -m venv /opt/regard
+ENV PATH=/opt/regard/bin:$PATH PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
+# torch comes from the index that suits the machine, all else is pinned by hash
+RUN pip install --index-url ${TORCH_INDEX} torch==${TORCH}
+COPY constraints.lock /src/
+RUN pip install --no-deps --require-hashes -r /src/constraints.lock
+COPY pyproject.toml README.md LICENSE /src/
+COPY src /src/src
+RUN pip install --no-deps /src \
+ # headers and torch's own tests serve nobody here
+ && rm -rf /opt/regard/lib/python3*/site-packages/torch/include /opt/regard/lib/python3*/site-packages/torch/test \
+ && pip uninstall --yes pip
+
+FROM ${BASE}
+COPY --from=build /opt/regard /opt/regard
+# the interpreter keeps no .pyc files, and what is made of a run on use goes below /tmp
+ENV PATH=/opt/regard/bin:$PATH PYTHONDONTWRITEBYTECODE=1 XDG_CACHE_HOME=/tmp/cache HOME=/tmp
+USER 10001:10001
+EXPOSE 5000
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=10s --timeout=3s --start-period=60s --retries=3 \
+  CMD ["python3", "-c", "from urllib.request import urlopen; urlopen('http://127.0.0.1:5000/health', timeout=2)"]
+ENTRYPOINT ["regard"]
+CMD ["serve", "--runs", "/runs", "--host", "0.0.0.0", "serve.read_only=true"]

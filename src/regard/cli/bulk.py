@@ -1,0 +1,95 @@
+"""What ``--shard`` and ``--on`` do: a file in blocks, finished one by one, merged when all are there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from regard.cli.streams import LineCounter, say
+from regard.errors import SettingsError
+
+if TYPE_CHECKING:
+    from regard.data.blocks import Block, Work
+    from regard.settings.call import BulkSettings
+
+FIRST: Final = 1024  # lines by which an engine is chosen: those that one process would translate first
+SHARD: Final = "Work on the third of 16 parts: 3/16. Repeat to go on; the last one merges."
+ON: Final = "Work on a Ray cluster: ray on this machine, or ray:ADDRESS."
+
+Make = Callable[[Sequence[tuple[str, ...]]], "Work"]  # given the first lines of the file
+
+
+def located(run: Path) -> Path:
+    """A run by a name that holds in other processes too."""
+    from regard.runs.folder import Run
+
+    found = Run.open(run)
+    return Path(found.place) if found.is_packaged else found.folder.absolute()
+
+
+def fingerprint(run: Path) -> dict[str, str]:
+    """Which weights are at work."""
+    from regard.runs.folder import Run, best_checkpoint, manifest
+
+    return {name: digest for name, digest in manifest(best_checkpoint(Run.open(run))).items() if "safetensors" in name}
+
+
+def bulk(
+    rows: Iterable[Sequence[str]],
+    out: Path | None,
+    work: Mapping[str, Any],
+    make: Make,
+    *,
+    shard: str,
+    on: str,
+    how: BulkSettings,
+    device: str,
+) -> bool:
+    """Do the blocks of a shard that are missing, here or on a cluster; merge, if none is left, and say whether that was
+    so. ``work`` says what is done to the lines, and ``make`` loads what does it."""
+    from regard.data.blocks import Finished, Shard, blocks
+    from regard.data.cluster import address_of
+
+    if out is None:
+        raise SettingsError("--shard, --on: the blocks are kept beside the output; add --out FILE")
+    mine, address = Shard.read(shard or "1/1"), address_of(on) if on else ""
+    finished = Finished(out, {**work, "lines": how.lines, "device": device})
+    names, opening = list[str](), list[tuple[str, ...]]()
+
+    def missing() -> Iterator[Block]:
+        for block in blocks(rows, how.lines):
+            names.append(block.name)
+            if not block.number:
+                opening.extend(block.rows[:FIRST])
+            if mine.has(block) and not finished.has(block):
+                yield block
+
+    waiting = missing()
+    found = _there(make, opening, waiting, address, how, device) if on else _here(make, opening, waiting)
+    told, lines = LineCounter("done"), 0
+    for block, output in found:
+        finished.write(block, output)
+        told(lines := lines + len(block.rows))
+    left = finished.merge(names)
+    say(f"{out}: {len(names):,} blocks merged" if not left else f"{out}: {left:,} of {len(names):,} blocks are missing")
+    return not left
+
+
+def _here(make: Make, opening: list[tuple[str, ...]], waiting: Iterator[Block]) -> Iterator[tuple[Block, bytes]]:
+    work: Work | None = None
+    for block in waiting:
+        work = work or make(opening)
+        yield block, work(block)
+
+
+def _there(
+    make: Make, opening: list[tuple[str, ...]], waiting: Iterator[Block], address: str, how: BulkSettings, device: str
+) -> Iterator[tuple[Block, bytes]]:
+    from regard.data.cluster import spread
+
+    first = next(waiting, None)
+    if first is not None:
+        yield from spread(partial(make, opening), chain((first,), waiting), address, how.workers, device)

@@ -1,0 +1,127 @@
+"""A file in shards: the merged output is that of one process, byte for byte, whatever is killed."""
+
+from __future__ import annotations
+
+import gzip
+import signal
+import subprocess
+import sys
+import time
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from regard.cli.main import run
+from regard.evaluate import evaluate as evaluation
+from regard.fable.corpus import generate
+from regard.settings.call import BulkSettings
+from regard.tasks import translator
+
+PAIRS = [(pair.source, pair.target) for pair in generate("fr", count=53, split="test", maximum_words=9)]
+Capture = pytest.CaptureFixture[str]
+pytestmark = pytest.mark.usefixtures("with_demo")
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("bulk")
+    lines = [source for source, _ in PAIRS[:30]] + ["", "Zorblax sees it. The cat sleeps."] + [s for s, _ in PAIRS[30:]]
+    targets = [target for _, target in PAIRS[:30]] + ["", "Le chat dort."] + [target for _, target in PAIRS[30:]]
+    with gzip.open(folder / "in.en.gz", "wt", encoding="utf-8") as file:
+        file.writelines(f"{line}\n" for line in lines)
+    (folder / "in.fr").write_text("".join(f"{line}\n" for line in targets), encoding="utf-8")
+    return folder
+
+
+def translate(texts: Path, out: Path, *more: str) -> int:
+    return run(["translate", "demo", "--file", str(texts / "in.en.gz"), "--out", str(out), "--device", "cpu", *more])
+
+
+@pytest.fixture
+def sevens(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seven lines go through the model together, as in a block: then scores are equal to the last digit, too."""
+    monkeypatch.setattr("regard.tasks.translator.CHUNK", 7)
+    monkeypatch.setattr("regard.evaluate.evaluate.CHUNK", 7)
+
+
+def test_the_batches_of_a_block_are_those_of_one_process() -> None:
+    chunks = (translator.CHUNK, translator.GPU_CHUNK, evaluation.CHUNK)
+    assert all(BulkSettings().lines % together == 0 for together in chunks)
+
+
+@pytest.mark.usefixtures("sevens")
+@pytest.mark.parametrize("how", [("decode.beam=1",), ("--json", "--nbest", "2"), ("decode.sample=true",)])
+def test_three_shards_write_what_one_process_writes(how: tuple[str, ...], texts: Path, tmp_path: Path) -> None:
+    assert translate(texts, tmp_path / "one", *how) == 0
+    for number in (3, 1, 2):
+        assert not (tmp_path / "many").exists()
+        assert translate(texts, tmp_path / "many", *how, "bulk.lines=7", "--shard", f"{number}/3") == 0
+    assert (tmp_path / "many").read_bytes() == (tmp_path / "one").read_bytes()
+
+
+@pytest.mark.usefixtures("sevens")
+@pytest.mark.parametrize("how", [(), ("--json",)])
+def test_pairs_are_scored_in_shards_as_by_one_process(how: tuple[str, ...], texts: Path, tmp_path: Path) -> None:
+    files = ["--source", str(texts / "in.en.gz"), "--target", str(texts / "in.fr"), "--device", "cpu", *how]
+    assert run(["score", "demo", *files, "--out", str(tmp_path / "one")]) == 0
+    for number in (1, 2):
+        shard = ["--shard", f"{number}/2", "bulk.lines=7", "--out", str(tmp_path / "many")]
+        assert run(["score", "demo", *files, *shard]) == 0
+    assert (tmp_path / "many").read_bytes() == (tmp_path / "one").read_bytes()
+
+
+def test_a_killed_process_is_started_again_and_does_the_rest(texts: Path, tmp_path: Path, capsys: Capture) -> None:
+    out, done = tmp_path / "many", tmp_path / "many.blocks"
+    words = [
+        *("--file", str(texts / "in.en.gz"), "--out", str(out), "--device", "cpu"),
+        "bulk.lines=2",
+        "--shard",
+        "1/1",
+    ]
+    process = subprocess.Popen([sys.executable, "-m", "regard", "translate", "demo", *words])
+    while not done.is_dir() or len(list(done.glob("0*"))) < 3:
+        assert process.poll() is None
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    before = {path.name: path.stat().st_mtime_ns for path in done.glob("0*")}
+    assert not out.exists()
+    assert translate(texts, out, "bulk.lines=2", "--shard", "1/1") == 0
+    assert before.items() <= {path.name: path.stat().st_mtime_ns for path in done.glob("0*")}.items()
+    assert f"{len(list(done.glob('0*')))} blocks merged" in capsys.readouterr().err
+    assert translate(texts, tmp_path / "one") == 0
+    assert out.read_bytes() == (tmp_path / "one").read_bytes()
+
+
+def test_one_command_with_other_settings_is_refused(texts: Path, tmp_path: Path, capsys: Capture) -> None:
+    assert translate(texts, tmp_path / "out", "decode.beam=1", "--shard", "1/9") == 0
+    assert translate(texts, tmp_path / "out", "decode.beam=2", "--shard", "2/9") == 2
+    assert "decode.beam = 1, here 2" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--shard", "1/2"],
+        ["--shard", "1/2", "--file", "in.txt"],
+        ["--on", "ray", "--file", "in.po", "--out", "x"],
+        ["--shard", "1/2", "--file", "-", "--out", "x"],
+        ["--shard", "one", "--file", "in.txt", "--out", "x"],
+        ["--on", "spark", "--file", "in.txt", "--out", "x"],
+    ],
+)
+def test_what_cannot_be_divided_is_refused_in_one_line(
+    words: list[str], capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(["translate", "demo", *words]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+@pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed")
+@pytest.mark.filterwarnings("ignore")
+def test_a_ray_cluster_of_two_workers_writes_the_same(texts: Path, tmp_path: Path) -> None:
+    assert translate(texts, tmp_path / "one", "decode.beam=1") == 0
+    assert translate(texts, tmp_path / "many", "decode.beam=1", "bulk.lines=7", "--on", "ray", "bulk.workers=2") == 0
+    assert (tmp_path / "many").read_bytes() == (tmp_path / "one").read_bytes()

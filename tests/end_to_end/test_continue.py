@@ -1,0 +1,133 @@
+"""One command begins a training and goes on with it, whatever ended it before."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import corpora_for_tests as small
+from regard.cli.main import run
+from regard.runs.folder import steps
+
+Capture = pytest.CaptureFixture[str]
+FILES = ("weights", "average", "optimizer")
+MORE = ("train.steps=40", "train.average={kind='moving'}", "model.dropout=0.2")
+LAST = "step-40"
+
+
+def command(folder: Path, *more: str) -> list[str]:
+    file = folder / "settings.toml"
+    file.write_text(small.settings("transformer-tiny", *MORE).to_toml(), encoding="utf-8")
+    return ["train", str(file), "--out", str(folder / "run"), "--continue", "--device", "cpu", *more]
+
+
+def ended(folder: Path) -> list[bytes]:
+    return [(folder / "run" / "checkpoints" / LAST / f"{name}.safetensors").read_bytes() for name in FILES]
+
+
+def wait_for_checkpoint(process: subprocess.Popen[bytes], folder: Path) -> None:
+    until = time.monotonic() + 120
+    while len(steps(folder / "run" / "checkpoints")) < 2:
+        assert process.poll() is None
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+def test_a_killed_training_is_repeated_and_ends_as_if_nothing_had_happened(tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "whole").mkdir()
+    (tmp_path / "killed").mkdir()
+    words = command(tmp_path / "killed")
+    process = subprocess.Popen([sys.executable, "-m", "regard", *words], stderr=subprocess.DEVNULL)
+    wait_for_checkpoint(process, tmp_path / "killed")
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    again = subprocess.run([sys.executable, "-m", "regard", *words], check=False, capture_output=True)
+    assert again.returncode == 0, again.stderr
+    whole = [sys.executable, "-m", "regard", *command(tmp_path / "whole")]
+    assert subprocess.run(whole, check=False, capture_output=True).returncode == 0
+    assert ended(tmp_path / "killed") == ended(tmp_path / "whole")
+    assert run(words) == 0
+    assert "is finished" in capsys.readouterr().err
+
+
+def test_processes_of_torchrun_are_killed_and_start_again(tmp_path: Path) -> None:
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+
+    def together(folder: Path) -> list[str]:
+        folder.mkdir()
+        launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "--max-restarts=3"]
+        return [sys.executable, *launch, "-m", "regard", *command(folder, "train.word_dropout=0.1")]
+
+    process = subprocess.Popen(
+        together(tmp_path / "killed"), env=environment, stderr=subprocess.PIPE, start_new_session=True
+    )
+    try:
+        wait_for_checkpoint(process, tmp_path / "killed")
+        os.kill(_children(process.pid)[-1], signal.SIGKILL)  # one of the two
+        _, told = process.communicate(timeout=240)
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+    assert process.returncode == 0, told
+    assert (
+        subprocess.run(together(tmp_path / "whole"), env=environment, check=False, capture_output=True).returncode == 0
+    )
+    assert ended(tmp_path / "killed") == ended(tmp_path / "whole")
+
+
+def _children(parent: int) -> list[int]:
+    lists = Path(f"/proc/{parent}/task").glob("*/children")
+    return [int(number) for path in lists for number in path.read_text().split()]
+
+
+@pytest.mark.parametrize(
+    ("changed", "line"),
+    [
+        (["model.width=32"], "--continue: model.width = 32, but {run} was begun with 16; repeat the command"),
+        (["train.steps=50"], "--continue: train.steps = 50, but {run} was begun with 3"),
+    ],
+)
+def test_another_setting_is_refused_in_one_line(changed: list[str], line: str, capsys: Capture, trained: Path) -> None:
+    words = ["train", "transformer-tiny", *TINY, "--out", str(trained), "--continue", "--device", "cpu"]
+    assert run([*words, *changed]) == 2
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert line.format(run=trained) in said
+    assert run(["train", "lstm", *words[2:]]) == 2
+
+
+def test_a_settings_file_with_another_corpus_is_refused(trained: Path, tmp_path: Path, capsys: Capture) -> None:
+    same, other = tmp_path / "same.toml", tmp_path / "other.toml"
+    text = (trained / "settings.toml").read_text(encoding="utf-8")
+    same.write_text(text, encoding="utf-8")
+    other.write_text(text.replace("pairs = 300", "pairs = 299"), encoding="utf-8")
+    words = ["--out", str(trained), "--continue", "--device", "cpu"]
+    assert run(["train", str(same), *words]) == 0
+    assert run(["train", str(other), *words]) == 2
+    assert "data.pairs = 299" in capsys.readouterr().err
+
+
+TINY = (*small.SIZES["transformer"], *small.SMALL, "train.steps=3")
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of a preset: what is not given was fitted to machine and corpus."""
+    folder = tmp_path_factory.mktemp("continue") / "run"
+    words = ["train", "transformer-tiny", *TINY, "--out", str(folder), "--continue", "--device", "cpu"]
+    assert run(words) == 0
+    assert run(words) == 0
+    return folder
+
+
+@pytest.mark.parametrize(
+    "words", [["--continue"], ["--continue", "--out", "a", "--dry-run"], ["--continue", "--out", "a", "--resume", "b"]]
+)
+def test_continuing_needs_a_folder_and_trains(words: list[str], capsys: Capture) -> None:
+    assert run(["train", *words]) == 2
+    assert "--continue: begins or goes on with the run in --out" in capsys.readouterr().err
