@@ -183,6 +183,18 @@ def texts_of(texts: list[str], file: Path | None) -> Iterator[list[str]]:
     return _chunks(read_lines(file))
 
 
+def series_of(run: Path, texts: list[str], file: Path | None) -> Iterator[list[str]] | None:
+    """The series of a file, where a run forecasts and no text is given; none elsewhere."""
+    from regard.runs.folder import Run
+
+    if texts or file is None or str(file) == STDIN or Run.open(run).settings.task != "forecast":
+        return None
+    from regard.data.readers import Corpus
+    from regard.data.series import read_series
+
+    return _chunks(row[0] for _, row in read_series(Corpus((str(file),))))
+
+
 def opened(run: Path, texts: Sequence[str]) -> list[str]:
     """The texts; where a run reads vectors, with the files that they name in their place."""
     from regard.runs.folder import Run

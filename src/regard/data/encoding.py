@@ -8,6 +8,7 @@ Every task's numbers go into the same few columns, so that shards and batches ar
     label    one label for the row              classification; likewise
     vectors  the numbers of each vector of a source that has these (`regard.text.vectors`), as many for each
     letters  how each piece of the source is written, a fixed number of bytes a piece (`regard.text.words`)
+    futures  the numbers of each vector of a target that has these, and which of them are missing (`regard.data.series`)
     links    which pieces go together: source, target, source, target, …
 
 A source to be translated ends with `<end>`, so that even an empty one is something to read. Targets are bare:
@@ -97,7 +98,7 @@ def _offsets(lengths: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
     return np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)))
 
 
-Column = Literal["source", "target", "labels", "label", "letters", "vectors", "links"]
+Column = Literal["source", "target", "labels", "label", "letters", "vectors", "futures", "links"]
 REAL = 0  # the size of a column whose numbers are real
 
 

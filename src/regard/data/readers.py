@@ -1,7 +1,7 @@
 """Examples from files: every format gives rows of text columns, and a task says which columns it wants.
 
     two parallel files     Corpus(("train.de", "train.en"))
-    one file with columns  Corpus(("train.tsv",), columns=("2", "1"))   also csv jsonl parquet tmx conllu
+    one file with columns  Corpus(("train.tsv",), columns=("2", "1"))   also csv jsonl parquet npz tmx
     a dataset on the hub   Corpus(("hf://wmt14:de-en/train",), columns=("translation.de", "translation.en"))
 
 `.gz` or `.zst` may follow any file name. A column is a name, or a number counted from 1; `a.b` looks inside
@@ -26,7 +26,17 @@ from numpy.typing import NDArray
 
 from regard.data.lines import PACKED, Complain, CorpusProblem, ignore, read_lines, refuse
 from regard.data.parquet import read_parquet
-from regard.data.tables import Row, pick_cells, pick_fields, read_conllu, read_csv, read_jsonl, read_tmx, read_tsv
+from regard.data.tables import (
+    Row,
+    pick_cells,
+    pick_fields,
+    read_conllu,
+    read_csv,
+    read_jsonl,
+    read_npz,
+    read_tmx,
+    read_tsv,
+)
 from regard.errors import ResourceError, SettingsError, optional
 
 # Where two files that should pair line by line stop doing so, guessed from the lengths of their lines.
@@ -109,7 +119,7 @@ def _asking(location: str) -> Iterator[None]:
         raise ResourceError(f"{location}: cannot be loaded; the hub says: {problem}") from problem
 
 
-Format = Literal["text", "tsv", "csv", "tmx", "conllu", "jsonl", "parquet", "hub"]
+Format = Literal["text", "tsv", "csv", "tmx", "conllu", "jsonl", "parquet", "npz", "hub"]
 
 
 @dataclass(frozen=True)
@@ -142,8 +152,8 @@ def read_rows(
             return pick_cells(cells, path, names, columns, complain)
         case "jsonl":
             return pick_fields(read_jsonl(path, complain), path, columns or names, complain)
-        case "parquet" | "hub":
-            records = read_parquet(path) if kind == "parquet" else read_hub(path)
+        case "parquet" | "npz" | "hub":
+            records = {"parquet": read_parquet, "npz": read_npz, "hub": read_hub}[kind](path)
             return pick_fields(records, path, columns or names, complain)
         case "tmx":
             return read_tmx(path, columns, len(names), complain)
@@ -167,7 +177,7 @@ def format_of(path: str) -> Format:
             return "tsv"
         case "jsonl" | "ndjson":
             return "jsonl"
-        case ("csv" | "parquet" | "tmx" | "conllu") as known:
+        case ("csv" | "parquet" | "npz" | "tmx" | "conllu") as known:
             return known
         case _:
             return "text"

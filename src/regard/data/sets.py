@@ -101,23 +101,33 @@ def _shapes(pairs: int, held_out: int) -> Iterator[tuple[str, Example]]:
 
 def draw(chance: Random) -> Example:
     """A picture of two things, its caption, and for each patch of the things the words that are about them: 17-2 links
-    patch 17 with word 2, both from 0. The first thing is the one on the left, or above."""
+    patch 17 with word 2, both from 0. The first thing is the one on the left, or above, whichever is further apart: a
+    picture has one caption."""
     across = chance.random() < 0.5
     canvas = np.full((SIDE, SIDE, 3), 245, np.uint8)
     canvas[:] = np.clip(245 + np.array([chance.randint(-10, 10) for _ in range(3)]), 0, 255)
+    things = [tuple(chance.choice(list(each)) for each in (SIZES, COLOURS, SHAPES)) for _ in range(2)]
     words, links = list[str](), list[str]()
-    for half in range(2):
-        size, colour, shape = (chance.choice(list(each)) for each in (SIZES, COLOURS, SHAPES))
-        reach = SIZES[size]
-        along = chance.randint(reach, SIDE // 2 - 1 - reach) + half * SIDE // 2
-        beside = chance.randint(reach, SIDE - 1 - reach)
+    places = _places(chance, [SIZES[size] for size, _, _ in things])
+    for half, ((size, colour, shape), (along, beside)) in enumerate(zip(things, places, strict=True)):
         x, y = (along, beside) if across else (beside, along)
-        ink = _ink(shape, x, y, reach)
+        ink = _ink(shape, x, y, SIZES[size])
         canvas[ink] = np.clip(np.array(COLOURS[colour]) + chance.randint(-15, 15), 0, 255)
         first = len(words) + 1
         links += [f"{patch}-{word}" for patch in _covered(ink) for word in range(first, first + 3)]
         words += ["a", size, colour, shape] + ([] if half else ["left", "of"] if across else ["above"])
     return png(canvas), " ".join(words), " ".join(links)
+
+
+def _places(chance: Random, reaches: list[int]) -> list[tuple[int, int]]:
+    """Of both things, in either half, along and beside the way from one to the other; further along than beside."""
+    while True:
+        found = [
+            (chance.randint(reach, SIDE // 2 - 1 - reach) + half * SIDE // 2, chance.randint(reach, SIDE - 1 - reach))
+            for half, reach in enumerate(reaches)
+        ]
+        if found[1][0] - found[0][0] > abs(found[1][1] - found[0][1]):
+            return found
 
 
 def _ink(shape: str, x: int, y: int, reach: int) -> NDArray[np.bool_]:

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from regard.models.generator import Encoded
 from regard.nn import masks
 from regard.nn.attention import Attention, Memory
-from regard.nn.embeddings import Embedding, OutputLayer
+from regard.nn.embeddings import OutputLayer, TargetEmbedding
 from regard.nn.fast.dropout import Dropout
 from regard.nn.layers import Chain, linear
 from regard.nn.observe import UNOBSERVED, Observer
@@ -111,7 +111,7 @@ class ContextDecoder(nn.Module):
 
     def __init__(
         self,
-        embedding: Embedding,
+        embedding: TargetEmbedding,
         stack: Stack,
         output: OutputLayer,
         *,
@@ -153,7 +153,7 @@ class BahdanauDecoder(nn.Module):
 
     def __init__(
         self,
-        embedding: Embedding,
+        embedding: TargetEmbedding,
         stack: Stack,
         attention: Attention,
         output: OutputLayer,
@@ -209,7 +209,7 @@ class LuongDecoder(nn.Module):
 
     def __init__(
         self,
-        embedding: Embedding,
+        embedding: TargetEmbedding,
         stack: Stack,
         attention: Attention,
         output: OutputLayer,
@@ -282,7 +282,7 @@ class ConditionalDecoder(nn.Module):
 
     def __init__(
         self,
-        embedding: Embedding,
+        embedding: TargetEmbedding,
         stack: Stack,
         attention: Attention,
         second: Layer,

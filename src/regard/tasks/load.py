@@ -2,6 +2,7 @@
 
 translator = load("runs/demo")                  # what `regard.load` gives
 predictor = load_predictor("runs/tagger")       # Tagger, Classifier, Writer or Translator
+predictor = labels_of("runs/tides")             # anything but a Translator; a Forecaster too
 evaluate("runs/tagger", Corpus(("dev.conllu",)))
 """
 
@@ -29,6 +30,7 @@ from regard.text.tokenizers import Tokenizers
 if TYPE_CHECKING:  # one sentence to translate must not wait for what training and the other tasks need
     from regard.data.tables import Row
     from regard.tasks.classify import Classifier
+    from regard.tasks.forecast import Forecaster
     from regard.tasks.language import Writer
     from regard.tasks.predictor import Predictor, Result, Rows
     from regard.tasks.tag import Tagger
@@ -39,6 +41,7 @@ if TYPE_CHECKING:  # one sentence to translate must not wait for what training a
 
 Predicting: TypeAlias = "Tagger | Classifier | Writer"  # each a `regard.tasks.predictor.Predictor`
 Trained: TypeAlias = "Tagger | Classifier | Writer | Translator"  # told apart by ``task``
+AnyTrained: TypeAlias = "Trained | Forecaster"  # with what forecasts numbers, which has no words
 
 
 def task_of(name: TaskName) -> type[Task]:
@@ -60,6 +63,10 @@ def task_of(name: TaskName) -> type[Task]:
             from regard.tasks.classify import ClassifyTask
 
             return ClassifyTask
+        case "forecast":
+            from regard.tasks.forecast import ForecastTask
+
+            return ForecastTask
         case _:
             assert_never(name)
 
@@ -139,15 +146,21 @@ def load_predictor(
     run = Run.open(Path(folder))
     if run.settings.task == "translate":
         return load(folder, device=device, engine=engine, tell=tell, checkpoint_name=checkpoint_name)
-    return task_of(run.settings.task).load(run, torch.device(device), checkpoint_name)
+    found = task_of(run.settings.task).load(run, torch.device(device), checkpoint_name)
+    if found.task == "forecast":
+        raise ModelError(
+            f"{folder}: is a run for task 'forecast', which writes numbers; use regard predict, evaluate or explain"
+        )
+    return found
 
 
 def labels_of(folder: str | Path, device: str = "cpu") -> Predictor:
     """The best model of a run that does not translate."""
-    predictor = load_predictor(folder, device)
-    if predictor.task == "translate":
+    run = Run.open(Path(folder))
+    found = task_of(run.settings.task).load(run, torch.device(device))
+    if found.task == "translate":
         raise ModelError(f"{folder}: is a run for task 'translate'; use regard translate and regard evaluate")
-    return predictor
+    return found
 
 
 def evaluate(folder: str | Path, corpus: Rows, device: str = "cpu") -> Result:

@@ -36,7 +36,9 @@ from regard.text.tokenizers import Tokenizers
 from regard.text.vocabulary import PAD, UNK
 
 if TYPE_CHECKING:
-    from regard.tasks.load import Trained
+    from regard.settings import Settings
+    from regard.tasks.corpus import Files, Material
+    from regard.tasks.load import AnyTrained
 
 
 # Losses over predictions, summed; and what training does to its inputs.
@@ -259,8 +261,13 @@ class Task(nn.Module, ABC):
 
     @classmethod
     @abstractmethod
-    def load(cls, run: Run, device: torch.device, checkpoint_name: str | None = None) -> Trained:
+    def load(cls, run: Run, device: torch.device, checkpoint_name: str | None = None) -> AnyTrained:
         """A trained run, in use: its best checkpoint, or another such as ``step-2000``."""
+
+    @classmethod
+    def material(cls, files: Files, settings: Settings) -> Material:  # noqa: ARG003
+        """The rows of the user's files, or what is made of them."""
+        return files
 
     @staticmethod
     def fault(row: Sequence[str]) -> str:  # noqa: ARG004

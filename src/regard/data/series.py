@@ -1,0 +1,144 @@
+"""Series: files of numbers over time, the windows of them that a forecaster learns from, and these as numbers.
+
+A window is a context, which is read, and the future after it. What is read is scaled by the context or by the training
+text, and of the future the naive forecast is taken away where that is the anchor: the model then learns what is to be
+added to it. `Window` knows the way back.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regard.data.encoding import REAL, Column
+from regard.data.lines import PACKED, open_bytes
+from regard.data.readers import Corpus
+from regard.data.tables import Row
+from regard.errors import DataError
+from regard.settings import ForecastSettings
+from regard.text.vectors import VECTOR, Vectors, array, arrays, inlined, parse, table, written
+
+Matrix = NDArray[np.float64]
+Part = Literal["", "train", "valid"]
+FLATTEST = 1e-3  # the least deviation of a context, as a share of that of the training text
+
+
+def read_series(corpus: Corpus) -> Iterator[Row]:
+    """Each series as one text. A CSV file is one, with a channel a column, and so is an array of NumPy, of which an
+    .npz file has several; any other corpus has one a row, which may be the name of a file beside it."""
+    for path in corpus.paths:
+        name = PurePath(path.lower())
+        match name.suffix if name.suffix not in PACKED else PurePath(name.stem).suffix:
+            case ".csv":
+                yield 1, (written(table(_bytes(path), corpus.columns)),)
+            case ".npy":
+                yield 1, (written(array(_bytes(path))),)
+            case ".npz":
+                for number, values in enumerate(arrays(_bytes(path)).values(), start=1):
+                    yield number, (written(values),)
+            case _:
+                for line, row in Corpus((path,), corpus.columns).rows(("series",)):
+                    yield line, (inlined(row[0], Path(path).parent),)
+
+
+def _bytes(path: str) -> bytes:
+    with open_bytes(path) as file:
+        return file.read()
+
+
+def windows(text: str, cut: ForecastSettings, part: Part) -> Iterator[tuple[Matrix, Matrix]]:
+    """The windows of a series, each a context and its future. Validation has those whose future lies in the part held
+    out, training those that end before it. A window whose future is not known at all is none."""
+    values = parse(text, 1, 1)[0]
+    length, step = len(values), cut.stride if part == "train" else 1
+    border = length - max(cut.horizon, round(cut.held_out * length)) if part else 0
+    first, last = max(cut.context, border if part == "valid" else 0), length - cut.horizon
+    last = min(last, border - cut.horizon) if part == "train" else last
+    for origin in range(first, last + 1, step):
+        future = values[origin : origin + cut.horizon]
+        if not np.isnan(future).all():
+            yield values[origin - cut.context : origin], future
+
+
+def naive(history: Matrix, horizon: int, season: int) -> Matrix:
+    """The last season once more, or the last value where there is none: (H, F). A number that is missing there is that
+    of the season before."""
+    season = season if len(history) >= season else 1
+    ahead = np.full((season, history.shape[1]), np.nan)
+    for phase in range(season):
+        for values in history[phase + len(history) % season :: season]:
+            ahead[phase] = np.where(np.isnan(values), ahead[phase], values)
+    return ahead[np.arange(horizon) % season]
+
+
+@dataclass(frozen=True)
+class Window:
+    """How the numbers of one window are brought to one scale, and forecasts back from it."""
+
+    level: Matrix  # (F,)
+    spread: Matrix  # (F,)
+    anchor: Matrix  # (H, F)
+
+    @staticmethod
+    def of(context: Matrix, vectors: Vectors, cut: ForecastSettings) -> Window:
+        """By what the context has, or by the scale of the training text."""
+        level, spread = np.array(vectors.mean), np.array(vectors.deviation)
+        if cut.scale == "window":
+            real = ~np.isnan(context)
+            count = np.maximum(real.sum(0), 1)
+            mean = np.where(real, context, 0.0).sum(0) / count
+            deviation = np.sqrt((np.where(real, context - mean, 0.0) ** 2).sum(0) / count)
+            level = np.where(real.any(0), mean, level)
+            spread = np.where(deviation > FLATTEST * spread, deviation, spread)
+        anchor = np.tile(level, (cut.horizon, 1))
+        if cut.anchor == "naive":
+            ahead = naive(context, cut.horizon, cut.season)
+            anchor = np.where(np.isnan(ahead), anchor, ahead)
+        return Window(level, spread, anchor)
+
+    def read(self, context: Matrix, missing: Sequence[int]) -> list[tuple[float, ...]]:
+        """The context as a model reads it: each vector's id, its numbers, and which of them are missing."""
+        holes = np.isnan(context)[:, missing] if missing else np.zeros((len(context), 0))
+        scaled = np.nan_to_num((context - self.level) / self.spread)
+        return [(VECTOR, *row) for row in np.concatenate((scaled, holes), 1).tolist()]
+
+    def written(self, future: Matrix) -> Matrix:
+        """The future as it is to be forecast: (H, 2 F), numbers and which of them are missing."""
+        scaled = (future - self.anchor) / self.spread
+        return np.concatenate((np.nan_to_num(scaled), np.isnan(future)), 1)
+
+    def back(self, scaled: Matrix) -> Matrix:
+        """Quantiles (H, F, Q) as numbers of the series."""
+        return scaled * self.spread[:, None] + self.anchor[:, :, None]
+
+
+@dataclass(frozen=True)
+class WindowEncoder:
+    """Forecasting: a context and its future, both vectors."""
+
+    vectors: Vectors
+    cut: ForecastSettings
+    names: ClassVar[tuple[str, ...]] = ("context", "future")
+
+    @property
+    def sizes(self) -> dict[Column, int]:
+        return {"source": VECTOR + 1, "target": VECTOR + 1, "vectors": REAL, "futures": REAL}
+
+    def encode(self, row: Sequence[str]) -> tuple[list[Any], ...]:
+        context, future = (parse(text, 1, 1)[0] for text in row)
+        if context.shape[1] != len(self.vectors.mean) or future.shape[1] != context.shape[1]:
+            raise DataError(f"series: {context.shape[1]} channels; {len(self.vectors.mean)} would be right")
+        window = Window.of(context, self.vectors, self.cut)
+        read = window.read(context, self.vectors.missing)
+        numbers = [number for vector in read for number in vector[1:]]
+        return [VECTOR] * len(read), [VECTOR] * len(future), numbers, window.written(future).ravel().tolist()
+
+    def fingerprint(self) -> str:
+        parts = ("forecast", self.vectors.fingerprint(), self.cut.model_dump_json())
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()

@@ -1,0 +1,377 @@
+"""Forecasting: a series and how it goes on, as distributions over numbers.
+
+The model is the encoder-decoder that translates, with vectors on both sides: the encoder reads the context, the decoder
+writes one moment after another. With the autoregressive head each moment is read before the next is forecast: the true
+one in training (teacher forcing), one that was drawn in use. With the direct head the decoder is shown no moment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, assert_never
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import Tensor
+
+from regard.data.encoding import Examples, RowEncoder
+from regard.data.lines import Progress
+from regard.data.series import Window, WindowEncoder, naive, read_series, windows
+from regard.data.shards import Shards, prepare_corpus
+from regard.data.tables import Row
+from regard.errors import DataError
+from regard.metrics.forecast import LEVELS, MEDIAN, ForecastResult, ForecastTally
+from regard.models import build
+from regard.models.generator import EncoderDecoder
+from regard.nn import masks
+from regard.nn.fast import random as chance
+from regard.nn.fast.output_loss import widened
+from regard.nn.observe import UNOBSERVED, Observer
+from regard.runs import checkpoint
+from regard.runs.folder import Run
+from regard.settings import ForecastSettings, Settings, TrainSettings
+from regard.settings.call import DecodeSettings
+from regard.tasks.labels import groups
+from regard.tasks.predictor import GREEDY, Rows
+from regard.tasks.task import Pairs, Scores, Task, Tensors, chosen_checkpoint, drop_words
+from regard.text.reading import KnownWords
+from regard.text.tokenizers import Tokenizers
+from regard.text.vectors import VECTOR, Vectors, parse, written
+from regard.text.vocabulary import UNK
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from regard.tasks.corpus import Files, Material
+
+Matrix = NDArray[np.float64]
+OWN, GIVEN = "own predictions", "given the true past"
+NARROWEST = 1e-3  # the least deviation that a normal distribution may have
+
+
+# What a model's outputs mean, for each channel
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """A mean and a deviation; the loss is ``−log p``."""
+
+    outputs: ClassVar[int] = 2
+
+    def loss(self, found: Tensor, truth: Tensor) -> Tensor:
+        """``found`` (…, F, 2), ``truth`` (…, F)."""
+        return F.gaussian_nll_loss(found[..., 0], truth, self._deviation(found) ** 2, full=True, reduction="none")
+
+    def at(self, found: Tensor, share: Tensor) -> Tensor:
+        """The number below which such a share lies: the quantile function."""
+        return found[..., 0] + self._deviation(found) * torch.special.ndtri(share)
+
+    def _deviation(self, found: Tensor) -> Tensor:
+        return F.softplus(found[..., 1]) + NARROWEST
+
+
+@dataclass(frozen=True)
+class Quantiles:
+    """A number for each of `LEVELS`; the loss is that of quantile regression, twice its mean, an estimate of CRPS."""
+
+    outputs: ClassVar[int] = len(LEVELS)
+
+    def loss(self, found: Tensor, truth: Tensor) -> Tensor:
+        """``found`` (…, F, Q), ``truth`` (…, F)."""
+        error, levels = truth[..., None] - found, found.new_tensor(LEVELS)
+        return 2 * torch.maximum(levels * error, (levels - 1) * error).mean(-1)
+
+    def at(self, found: Tensor, share: Tensor) -> Tensor:
+        """Between the levels, and beyond them, on straight lines."""
+        ordered = found.sort(-1).values
+        place = share * (len(LEVELS) + 1) - 1
+        below = place.floor().clamp(0, len(LEVELS) - 2)
+        below, place = torch.broadcast_tensors(below, place + 0 * ordered[..., 0])
+        first, second = (ordered.gather(-1, (below + one).long()[..., None]).squeeze(-1) for one in (0, 1))
+        return first + (place - below) * (second - first)
+
+
+Head = Gaussian | Quantiles
+
+
+def head_of(cut: ForecastSettings) -> Head:
+    match cut.loss:
+        case "gaussian":
+            return Gaussian()
+        case "quantile":
+            return Quantiles()
+        case _:
+            assert_never(cut.loss)
+
+
+# A trained run in use
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """How a series goes on: the quantiles of each moment. An empty series does not."""
+
+    text: str
+    quantiles: Matrix  # (H, F, Q)
+
+    @property
+    def median(self) -> Matrix:
+        return self.quantiles[..., MEDIAN]
+
+    def __str__(self) -> str:
+        return written(self.median) if len(self.quantiles) else ""
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"forecast": self.median.tolist(), "levels": LEVELS, "quantiles": self.quantiles.tolist()}
+
+    def fields(self) -> dict[str, Any]:
+        return self.to_dict()
+
+
+@dataclass(frozen=True)
+class Forecaster:
+    """Forecasts how series go on."""
+
+    model: EncoderDecoder
+    vectors: Vectors
+    cut: ForecastSettings
+    device: torch.device
+    run: Run | None = None
+    task: ClassVar[Literal["forecast"]] = "forecast"
+
+    @property
+    def known(self) -> KnownWords | None:
+        """There are no words."""
+        return None
+
+    @property
+    def channels(self) -> int:
+        return len(self.vectors.mean)
+
+    def series(self, texts: Sequence[str]) -> list[Matrix]:
+        """The numbers of each text, (S, F)."""
+        found = [parse(text, 1, 1)[0] if text.strip() else np.zeros((0, self.channels)) for text in texts]
+        for values in found:
+            if values.shape[1] != self.channels:
+                raise DataError(f"series: {values.shape[1]} channels; {self.channels} would be right, as in training")
+        return found
+
+    @torch.no_grad()
+    def forecast(self, contexts: Sequence[Matrix], truths: Sequence[Matrix] | None = None) -> list[Matrix]:
+        """The quantiles (H, F, Q) of each, from its last moments. With ``truths`` each moment is forecast from the true
+        ones before it."""
+        self.model.eval()
+        contexts = [context[-self.cut.context :] for context in contexts]
+        found = [np.zeros((0, self.channels, len(LEVELS)))] * len(contexts)
+        for group in groups([len(context) for context in contexts]):
+            ways = [Window.of(contexts[row], self.vectors, self.cut) for row in group]
+            source = self.batch(ways, [contexts[row] for row in group])
+            if truths is not None:
+                given = np.stack([way.written(truths[row]) for way, row in zip(ways, group, strict=True)])
+                scaled = self.quantiles(source, torch.tensor(given, dtype=torch.float32, device=self.device))
+            else:
+                scaled = self.quantiles(source) if self.cut.head == "direct" else self._drawn(source)
+            for way, row, each in zip(ways, group, scaled.double().cpu().numpy(), strict=True):
+                found[row] = way.back(each)
+        return found
+
+    def batch(self, ways: Sequence[Window], contexts: Sequence[Matrix]) -> Tensor:
+        """Padded on the right: (B, S, 1 + F)."""
+        rows = [way.read(context, self.vectors.missing) for way, context in zip(ways, contexts, strict=True)]
+        longest = max(map(len, rows))
+        nothing = (0.0,) * len(rows[0][0])
+        return torch.tensor([row + [nothing] * (longest - len(row)) for row in rows], device=self.device)
+
+    def quantiles(self, source: Tensor, given: Tensor | None = None, observer: Observer = UNOBSERVED) -> Tensor:
+        """All moments at once, (B, H, F, Q), after the ones that are given, (B, H, 2 F), or after none."""
+        first = self.model.decoder.embedding.first(len(source), source.device)[:, None]
+        if given is None:
+            read = first.new_zeros(len(source), self.cut.horizon, first.shape[2])
+            read[..., 0], read[:, :1] = UNK, first
+        else:
+            read = torch.cat((first, F.pad(given, (1, 0), value=float(VECTOR))[:, :-1]), 1)
+        found = widened(self.model(source, read, observer=observer)).unflatten(-1, (self.channels, -1))
+        head, levels = head_of(self.cut), found.new_tensor(LEVELS)
+        return torch.stack([head.at(found, level) for level in levels], -1)
+
+    def _drawn(self, source: Tensor) -> Tensor:
+        """Quantiles of futures that are drawn moment by moment. The draws are the same for every series, so that no
+        series depends on others that are forecast with it."""
+        head, rows, paths = head_of(self.cut), len(source), self.cut.paths
+        drawn = torch.rand((paths, self.cut.horizon, self.channels), generator=torch.Generator().manual_seed(1))
+        shares = drawn.clamp(1e-4, 1 - 1e-4).to(self.device).repeat(rows, 1, 1)  # (B · W, H, F)
+        vector, state = self.model.start(source)
+        every = torch.arange(rows, device=self.device)[:, None].expand(rows, paths)
+        vector, state = vector[every.flatten()], state.select(every)
+        moments = []
+        for moment in range(self.cut.horizon):
+            found, state = self.model.step(vector, state)
+            values = head.at(widened(found).unflatten(-1, (self.channels, -1)), shares[:, moment])  # (B · W, F)
+            moments.append(values)
+            vector = as_vectors(values)
+        futures = torch.stack(moments, 1).reshape(rows, paths, self.cut.horizon, self.channels)
+        return futures.quantile(futures.new_tensor(LEVELS), 1).permute(1, 2, 3, 0)
+
+    def predict(
+        self,
+        texts: Sequence[str],
+        how: DecodeSettings = GREEDY,  # noqa: ARG002
+        *,
+        first: int = 0,  # noqa: ARG002
+    ) -> Sequence[Forecast]:
+        found = self.forecast(self.series(texts))
+        return [Forecast(text, each) for text, each in zip(texts, found, strict=True)]
+
+    def read(self, texts: Sequence[str]) -> list[str]:
+        return [str(found) for found in self.predict(texts)]
+
+    def evaluate(self, chunks: Iterable[list[Row]], name: str) -> ForecastResult:
+        """Its own forecasts, those given the true past where it is autoregressive, and the naive ones."""
+        tally = ForecastTally(self.cut.season)
+        for chunk in chunks:
+            contexts, truths = (self.series([row[side] for _, row in chunk]) for side in (0, 1))
+            ways = {OWN: self.forecast(contexts)}
+            if self.cut.head == "autoregressive":
+                ways[GIVEN] = self.forecast(contexts, truths)
+            for place, (context, truth) in enumerate(zip(contexts, truths, strict=True)):
+                tally.add(context, truth, {how: found[place] for how, found in ways.items()})
+        if not tally.count:
+            length = self.cut.context + self.cut.horizon
+            raise DataError(f"{name}: no series has the {length} moments that a context and its future take")
+        return tally.result()
+
+
+def as_vectors(values: Tensor) -> Tensor:
+    """Numbers (…, F) as vectors of a target, (…, 1 + 2 F): an id before them, and none of them missing."""
+    return torch.cat((torch.full_like(values[..., :1], VECTOR), values, torch.zeros_like(values)), -1)
+
+
+# In training
+
+
+@dataclass(frozen=True)
+class Windows:
+    """The windows of the series of a corpus: all, or those to train on or to validate with."""
+
+    files: Files
+    cut: ForecastSettings
+
+    def rows(self, names: Sequence[str]) -> Iterator[Row]:  # noqa: ARG002
+        for line, (text,) in read_series(self.files.corpus):
+            for context, future in windows(text, self.cut, self.files.part):
+                yield line, (written(context), written(future))
+
+    def encode(self, encoder: RowEncoder, folder: Path, progress: Progress | None = None) -> Shards:
+        rows, part = self.rows(encoder.names), self.files.part
+        return prepare_corpus(self.files.corpus, encoder, folder, rows=rows, part=part, progress=progress)
+
+
+class ForecastTask(Task):
+    """A forecaster in training."""
+
+    model: EncoderDecoder
+    columns = WindowEncoder.names
+
+    def __init__(
+        self,
+        predictor: Forecaster,
+        train: Examples,
+        valid: Examples,
+        *,
+        learn: TrainSettings,
+        samples: Pairs = (),
+    ) -> None:
+        super().__init__(predictor.model, train, valid, learn, samples)
+        self.predictor, self.head = predictor, head_of(predictor.cut)
+        self.own = learn.scheduled_sampling if predictor.cut.head == "autoregressive" else 0.0
+
+    @classmethod
+    def material(cls, files: Files, settings: Settings) -> Material:
+        return Windows(files, settings.forecast)
+
+    @classmethod
+    def encoder(cls, run: Run, tokenizers: Tokenizers, train: Rows, valid: Rows) -> RowEncoder:  # noqa: ARG003
+        return WindowEncoder(_vectors(tokenizers), run.settings.forecast)
+
+    @classmethod
+    def build(cls, run: Run, tokenizers: Tokenizers) -> EncoderDecoder:
+        vectors, settings = _vectors(tokenizers), run.settings
+        channels, outputs = len(vectors.mean), head_of(settings.forecast).outputs
+        return build.forecaster(settings.model, vectors.size, 2 * channels, channels * outputs)
+
+    @classmethod
+    def open(cls, run: Run, tokenizers: Tokenizers, train: Examples, valid: Examples, held_out: Pairs) -> Self:
+        cut, cpu = run.settings.forecast, torch.device("cpu")
+        for part, found in (("training", train), ("validation", valid)):
+            if not len(found):
+                length = f"forecast.context = {cut.context} and forecast.horizon = {cut.horizon}"
+                raise DataError(f"corpus: too short for a window of {part}; {length} take more than there is")
+        predictor = Forecaster(cls.build(run, tokenizers), _vectors(tokenizers), cut, cpu)
+        return cls(predictor, train, valid, learn=run.settings.train, samples=held_out)
+
+    @classmethod
+    def load(cls, run: Run, device: torch.device, checkpoint_name: str | None = None) -> Forecaster:
+        tokenizers, path = Tokenizers.load(run.tokenizer), chosen_checkpoint(run, checkpoint_name)
+        model = checkpoint.trained(lambda: cls.build(run, tokenizers), run, path, device)
+        return Forecaster(model, _vectors(tokenizers), run.settings.forecast, device, run)
+
+    def write(self, texts: Sequence[str], device: torch.device) -> list[str]:
+        """The medians that the model forecasts now."""
+        return replace(self.predictor, device=device).read(texts)
+
+    def forward(self, batch: Tensors, *, static: bool = False) -> Tensor:  # noqa: ARG002
+        """The loss of the numbers that are known, a mean over channels, summed over moments."""
+        source, read = drop_words(batch.source, self.word_dropout), batch.target_in
+        share = self.own * self.progress if self.training and self.own else 0.0
+        if self.predictor.cut.head == "direct":
+            read = drop_words(read, 1.0)
+        elif share:
+            read = self._own_moments(source, read, share)
+        _, state = self.model.start(source)
+        features, _ = self.model.advance(read, state, masks.padding(read))
+        found = widened(self.model.project(features)).unflatten(-1, (self.predictor.channels, -1))  # (B, H, F, P)
+        truth, missing = batch.target_out[..., 1:].chunk(2, -1)  # (B, H, F)
+        real = (missing == 0) & masks.padding(batch.target_out)[..., None]
+        return (self.head.loss(found, truth) * real).sum() / self.predictor.channels
+
+    @torch.no_grad()
+    def _own_moments(self, source: Tensor, true: Tensor, share: float) -> Tensor:
+        """Scheduled sampling: at each moment the true one before it or, by chance, one that the model draws."""
+        vector, state = self.model.start(source)
+        read = [vector]
+        for moment in range(1, true.shape[1]):
+            found, state = self.model.step(vector, state)
+            found = widened(found).unflatten(-1, (self.predictor.channels, -1))
+            drawn = self.head.at(found, chance.uniform(found.shape[:-1], found.device).clamp(1e-4, 1 - 1e-4))
+            own = (chance.uniform(true.shape[:1], true.device) < share) & (true[:, moment, 0] == VECTOR)
+            vector = torch.where(own[:, None], as_vectors(drawn), true[:, moment])
+            read.append(vector)
+        return torch.stack(read, 1)
+
+    def validate(self, device: torch.device) -> Scores:
+        """The score is the error of its own medians, in percent of that of the naive forecast."""
+        scores = super().validate(device)
+        return Scores(scores.loss, scores.score, scores.name, higher_is_better=False, written=scores.written)
+
+    def score(self, device: torch.device) -> tuple[float, str, Sequence[str]]:
+        name, predictor = "% of naive error", replace(self.predictor, device=device)
+        if not self.samples:
+            return 0.0, name, ()
+        contexts, truths = (predictor.series(side) for side in zip(*self.samples, strict=True))
+        found, cut, totals = predictor.forecast(contexts), predictor.cut, np.zeros(2)
+        for context, truth, each in zip(contexts, truths, found, strict=True):
+            guesses = each[..., MEDIAN], naive(context, cut.horizon, cut.season)
+            totals += [np.nansum(np.abs(truth - guess) / self._spread) for guess in guesses]
+        return float(100 * totals[0] / max(totals[1], 1e-9)), name, [written(each[..., MEDIAN]) for each in found]
+
+    @property
+    def _spread(self) -> Matrix:
+        return np.array(self.predictor.vectors.deviation)
+
+
+def _vectors(tokenizers: Tokenizers) -> Vectors:
+    assert isinstance(tokenizers.source, Vectors)
+    return tokenizers.source
