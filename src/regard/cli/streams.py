@@ -189,10 +189,9 @@ def series_of(run: Path, texts: list[str], file: Path | None) -> Iterator[list[s
 
     if texts or file is None or str(file) == STDIN or Run.open(run).settings.task != "forecast":
         return None
-    from regard.data.readers import Corpus
     from regard.data.series import read_series
 
-    return _chunks(row[0] for _, row in read_series(Corpus((str(file),))))
+    return _chunks(row[0] for _, row in read_series(str(file)))
 
 
 def opened(run: Path, texts: Sequence[str]) -> list[str]:

@@ -266,13 +266,19 @@ class LabelEncoder:
 
 @dataclass(frozen=True)
 class TagEncoder(LabelEncoder):
-    """Tagging: words and their tags. One piece of a word has its tag, the first that is no mark of a capital."""
+    """Tagging: words or vectors and their tags. One piece of a word has its tag, the first that is no mark of
+    a capital."""
 
     names: ClassVar[tuple[str, ...]] = ("words", "tags")
     column: ClassVar[Column] = "labels"
 
-    def encode(self, row: Sequence[str]) -> tuple[list[int], ...]:
+    def encode(self, row: Sequence[str]) -> tuple[list[Any], ...]:
         words, tags = row[0].split(), row[1].split()
+        if isinstance(self.tokenizer, Vectors):
+            found, numbers = _apart(self.tokenizer.encode(row[0]), self.tokenizer)
+            if len(found) != len(tags):
+                raise DataError(f"{len(found)} vectors but {len(tags)} tags; every vector needs one tag")
+            return found, [self._number(tag) for tag in tags], numbers
         if len(words) != len(tags):
             raise DataError(f"{len(words)} words but {len(tags)} tags; every word needs one tag")
         ids, labels = list[int](), list[int]()

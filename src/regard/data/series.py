@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from regard.data.encoding import REAL, Column
 from regard.data.lines import PACKED, open_bytes
-from regard.data.readers import Corpus
+from regard.data.readers import Corpus, read_rows
 from regard.data.tables import Row
 from regard.errors import DataError
 from regard.settings import ForecastSettings
@@ -29,22 +29,21 @@ Part = Literal["", "train", "valid"]
 FLATTEST = 1e-3  # the least deviation of a context, as a share of that of the training text
 
 
-def read_series(corpus: Corpus) -> Iterator[Row]:
+def read_series(path: str, columns: Sequence[str] = ()) -> Iterator[Row]:
     """Each series as one text. A CSV file is one, with a channel a column, and so is an array of NumPy, of which an
     .npz file has several; any other corpus has one a row, which may be the name of a file beside it."""
-    for path in corpus.paths:
-        name = PurePath(path.lower())
-        match name.suffix if name.suffix not in PACKED else PurePath(name.stem).suffix:
-            case ".csv":
-                yield 1, (written(table(_bytes(path), corpus.columns)),)
-            case ".npy":
-                yield 1, (written(array(_bytes(path))),)
-            case ".npz":
-                for number, values in enumerate(arrays(_bytes(path)).values(), start=1):
-                    yield number, (written(values),)
-            case _:
-                for line, row in Corpus((path,), corpus.columns).rows(("series",)):
-                    yield line, (inlined(row[0], Path(path).parent),)
+    name = PurePath(path.lower())
+    match name.suffix if name.suffix not in PACKED else PurePath(name.stem).suffix:
+        case ".csv":
+            yield 1, (written(table(_bytes(path), columns)),)
+        case ".npy":
+            yield 1, (written(array(_bytes(path))),)
+        case ".npz":
+            for number, values in enumerate(arrays(_bytes(path)).values(), start=1):
+                yield number, (written(values),)
+        case _:
+            for line, row in read_rows(path, ("series",), columns):
+                yield line, (inlined(row[0], Path(path).parent),)
 
 
 def _bytes(path: str) -> bytes:
@@ -52,13 +51,27 @@ def _bytes(path: str) -> bytes:
         return file.read()
 
 
-def windows(text: str, cut: ForecastSettings, part: Part) -> Iterator[tuple[Matrix, Matrix]]:
-    """The windows of a series, each a context and its future. Validation has those whose future lies in the part held
-    out, training those that end before it. A window whose future is not known at all is none."""
-    values = parse(text, 1, 1)[0]
+def read_windows(corpus: Corpus, cut: ForecastSettings, part: Part) -> Iterator[tuple[int, Matrix, Matrix]]:
+    """The windows of all series, each with its line, a context and its future. Of two files the second goes on with the
+    series of the first, and futures are those in the second."""
+    past, *later = (read_series(path, corpus.columns) for path in corpus.paths)
+    for line, (text,) in past:
+        values, begin = parse(text, 1, 1)[0], 0
+        for more in later:
+            begin, (_, (rest,)) = len(values), next(more, (0, ("",)))
+            if not rest:
+                raise DataError(f"{corpus.paths[1]}: has fewer series than {corpus.paths[0]}; one each would be right")
+            values = np.concatenate((values, parse(rest, 1, 1)[0]))
+        for context, future in windows(values, cut, part, begin):
+            yield line, context, future
+
+
+def windows(values: Matrix, cut: ForecastSettings, part: Part, begin: int = 0) -> Iterator[tuple[Matrix, Matrix]]:
+    """The windows of a series whose futures begin at this moment or later. Validation has those whose future lies in
+    the part held out, training those that end before it. A window whose future is not known at all is none."""
     length, step = len(values), cut.stride if part == "train" else 1
     border = length - max(cut.horizon, round(cut.held_out * length)) if part else 0
-    first, last = max(cut.context, border if part == "valid" else 0), length - cut.horizon
+    first, last = max(cut.context, begin, border if part == "valid" else 0), length - cut.horizon
     last = min(last, border - cut.horizon) if part == "train" else last
     for origin in range(first, last + 1, step):
         future = values[origin : origin + cut.horizon]

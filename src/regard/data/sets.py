@@ -3,17 +3,21 @@
     digits  pictures of 8 × 8 pixels → zero … nine            scikit-learn's, from its package
     shapes  drawn pictures → "a small red square left of a large blue circle", with what each word is about
     vowels  12 numbers a moment of a spoken vowel → speaker   Japanese Vowels (Kudo et al., 1999), from sktime's package
+    co2, elnino, sunspots   series to forecast                from statsmodels' package
 
-A folder has `train`, `valid` and `test`, in each a file of vectors and one of answers, line by line. Nothing is
-fetched: what comes with a package is read from where that is installed.
+A folder has `train`, `valid` and `test`, in each a file of vectors and one of answers, line by line; a series is cut
+into three, each a CSV file that goes on where the one before ends. Nothing is fetched: what comes with a package is
+read from where that is installed.
 """
 
 from __future__ import annotations
 
 import base64
+import csv
 import struct
 import zlib
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from random import Random
@@ -155,7 +159,9 @@ def _covered(ink: NDArray[np.bool_]) -> list[int]:
 def _vowels(_pairs: int, _held_out: int) -> Iterator[tuple[str, Example]]:
     """The set's own 270 to train on, of which every ninth is to validate on, and its own 370 to test with."""
     for part in ("TRAIN", "TEST"):
-        for place, (vectors, label) in enumerate(_ts(_packaged("sktime", f"JapaneseVowels/JapaneseVowels_{part}.ts"))):
+        for place, (vectors, label) in enumerate(
+            _ts(_packaged("sktime", f"data/JapaneseVowels/JapaneseVowels_{part}.ts"))
+        ):
             split = "test" if part == "TEST" else "valid" if place % 9 == 4 else "train"
             yield split, (written(vectors), f"speaker {label}")
 
@@ -164,8 +170,8 @@ def _packaged(package: str, file: str) -> Path:
     """A file that comes with a package, which is not imported."""
     found = find_spec(package)
     if found is None or found.origin is None:
-        raise ResourceError(f"the set {file.partition('/')[0]}: needs the package {package}; pip install {package}")
-    return Path(found.origin).parent / "datasets" / "data" / file
+        raise ResourceError(f"the set in {file}: needs the package {package}; pip install {package}")
+    return Path(found.origin).parent / "datasets" / file
 
 
 def _ts(path: Path) -> Iterator[tuple[NDArray[np.float64], str]]:
@@ -176,8 +182,27 @@ def _ts(path: Path) -> Iterator[tuple[NDArray[np.float64], str]]:
             yield np.array([[float(cell) for cell in channel.split(",")] for channel in channels]).T, label
 
 
+# Series
+
+
+def _series(name: str, _pairs: int, _held_out: int) -> Iterator[tuple[str, Example]]:
+    """Time and value: the first six tenths to train on, two to validate with, two to test with."""
+    with _packaged("statsmodels", f"{name}/{name}.csv").open(encoding="utf-8", newline="") as file:
+        _, *rows = csv.reader(file)
+    moments = [(row[0], cell) for row in rows for cell in row[1:]]  # El Niño has a line a year, others one a moment
+    for split in SPLITS:
+        yield split, ("time,value",)
+    for place, moment in enumerate(moments):
+        yield SPLITS[max(0, int(5 * place / len(moments)) - 2)], (",".join(moment),)
+
+
 SETS = {
     "digits": VectorSet(("vectors", "words"), _digits, "scikit-learn's digits (UCI, Alpaydin and Kaynak; CC BY 4.0)"),
     "shapes": VectorSet(("vectors", "words", "links"), _shapes, "drawn here"),
+    "co2": VectorSet(
+        ("csv",), partial(_series, "co2"), "CO2 at Mauna Loa by the week (Keeling and Whorf; public domain)"
+    ),
+    "elnino": VectorSet(("csv",), partial(_series, "elnino"), "sea temperature by the month (NOAA; public domain)"),
+    "sunspots": VectorSet(("csv",), partial(_series, "sunspots"), "sunspots by the year (SIDC; public domain)"),
     "vowels": VectorSet(("vectors", "speaker"), _vowels, "Japanese Vowels (UCI, Kudo et al.; CC BY 4.0)"),
 }

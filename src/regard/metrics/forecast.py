@@ -97,7 +97,7 @@ class ForecastTally:
             self._found.setdefault(name, []).append(found)
 
     def result(self) -> ForecastResult:
-        truths, scale = np.stack(self._truths), np.nanmean(np.stack(self._scale), 0)
+        truths, scale = np.stack(self._truths), mean(np.stack(self._scale), 0)
         scale = np.where(scale > 0, scale, 1.0)
         scores = (_score(name, truths, np.stack(found), scale) for name, found in self._found.items())
         return ForecastResult(self.count, tuple(scores))
@@ -113,11 +113,17 @@ def _score(name: str, truths: Matrix, found: Matrix, scale: Matrix) -> ForecastS
     for share in INTERVALS:
         low, high = (LEVELS.index(round((1 + side * share) / 2, 2)) for side in (-1, 1))
         within = (truths >= found[..., low]) & (truths <= found[..., high])
-        inside.append(float(within[~np.isnan(truths)].mean()))
-    steps = np.nanmean(error / scale, (0, 2))
+        inside.append(float(mean(np.where(np.isnan(truths), np.nan, within))))
     crps = 2 * quantile_loss(truths, found) / scale
-    means = (float(np.nanmean(each)) for each in (error / scale, relative, crps))
+    steps = mean((error / scale).transpose(0, 2, 1).reshape(-1, truths.shape[1]), 0)
+    means = (float(mean(each)) for each in (error / scale, relative, crps))
     return ForecastScore(name, *means, tuple(inside), tuple(steps.tolist()))
+
+
+def mean(values: Matrix, axis: int | None = None) -> Matrix:
+    """Of the numbers that are known; 0 where none is."""
+    real = ~np.isnan(values)
+    return np.where(real, values, 0.0).sum(axis) / np.maximum(real.sum(axis), 1)
 
 
 def quantile_loss(truths: Matrix, found: Matrix, levels: Sequence[float] = LEVELS) -> Matrix:
@@ -129,16 +135,13 @@ def quantile_loss(truths: Matrix, found: Matrix, levels: Sequence[float] = LEVEL
 def differences(history: Matrix, season: int) -> Matrix:
     """``mean |y_t − y_{t−season}|`` of each channel: what the naive forecast one season ahead was wrong by."""
     season = season if len(history) > season else 1
-    apart = np.abs(history[season:] - history[:-season])
-    count = np.maximum((~np.isnan(apart)).sum(0), 1)
-    return np.nansum(apart, 0) / count
+    return mean(np.abs(history[season:] - history[:-season]), 0)
 
 
 def naive_quantiles(history: Matrix, horizon: int, season: int) -> Matrix:
     """The naive forecast with normal intervals: its error one season ahead, growing with the root of the seasons."""
     season = season if len(history) > season else 1
-    errors = history[season:] - history[:-season]
-    deviation = np.sqrt(np.nansum(errors**2, 0) / np.maximum((~np.isnan(errors)).sum(0), 1))  # (F,)
+    deviation = np.sqrt(mean((history[season:] - history[:-season]) ** 2, 0))  # (F,)
     seasons = np.arange(horizon) // season + 1
     normal = np.array([NormalDist().inv_cdf(level) for level in LEVELS])
     wide = np.sqrt(seasons)[:, None, None] * deviation[:, None] * normal

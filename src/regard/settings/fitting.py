@@ -46,11 +46,17 @@ class Machine:
 
 def choose(known: Settings, corpus: Extent, machine: Machine) -> tuple[str, tuple[str, ...]]:
     """A preset for those who name none, and what to change in it. Of what is known, the model has no say."""
-    task, seconds = known.task, known.train.seconds
+    task, seconds, read = known.task, known.train.seconds, known.text.source.kind == "text"
+    if task == "forecast":
+        return "gru", ("model.width=32", "model.hidden=32")
     if task in ("tag", "classify"):
         words = ("text.tokenizer=space", "text.size=20000", "model.bidirectional=true", "model.bridge=dense")
-        return "lstm", (*words, "model.width=128", "model.hidden=128", *(("model.letters=16",) * (task == "tag")))
-    read = known.text.source.kind == "text"
+        return "lstm", (
+            *words,
+            "model.width=128",
+            "model.hidden=128",
+            *(("model.letters=16",) * (task == "tag" and read)),
+        )
     tie = ("model.tie=all",) if task == "translate" and known.text.joint and read else ()
     if machine.gpu:
         size = "tiny" if corpus.rows < 5_000 else "small" if corpus.rows < 500_000 else "base"

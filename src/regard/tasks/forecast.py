@@ -19,7 +19,7 @@ from torch import Tensor
 
 from regard.data.encoding import Examples, RowEncoder
 from regard.data.lines import Progress
-from regard.data.series import Window, WindowEncoder, naive, read_series, windows
+from regard.data.series import Window, WindowEncoder, naive, read_windows
 from regard.data.shards import Shards, prepare_corpus
 from regard.data.tables import Row
 from regard.errors import DataError
@@ -260,9 +260,8 @@ class Windows:
     cut: ForecastSettings
 
     def rows(self, names: Sequence[str]) -> Iterator[Row]:  # noqa: ARG002
-        for line, (text,) in read_series(self.files.corpus):
-            for context, future in windows(text, self.cut, self.files.part):
-                yield line, (written(context), written(future))
+        for line, context, future in read_windows(self.files.corpus, self.cut, self.files.part):
+            yield line, (written(context), written(future))
 
     def encode(self, encoder: RowEncoder, folder: Path, progress: Progress | None = None) -> Shards:
         rows, part = self.rows(encoder.names), self.files.part
@@ -314,9 +313,7 @@ class ForecastTask(Task):
 
     @classmethod
     def load(cls, run: Run, device: torch.device, checkpoint_name: str | None = None) -> Forecaster:
-        tokenizers, path = Tokenizers.load(run.tokenizer), chosen_checkpoint(run, checkpoint_name)
-        model = checkpoint.trained(lambda: cls.build(run, tokenizers), run, path, device)
-        return Forecaster(model, _vectors(tokenizers), run.settings.forecast, device, run)
+        return open_forecaster(run, str(device), checkpoint_name)
 
     def write(self, texts: Sequence[str], device: torch.device) -> list[str]:
         """The medians that the model forecasts now."""
@@ -370,6 +367,17 @@ class ForecastTask(Task):
     @property
     def _spread(self) -> Matrix:
         return np.array(self.predictor.vectors.deviation)
+
+
+def open_forecaster(run: Run, device: str = "cpu", checkpoint_name: str | None = None) -> Forecaster:
+    """A trained run, in use."""
+    tokenizers, path, place = (
+        Tokenizers.load(run.tokenizer),
+        chosen_checkpoint(run, checkpoint_name),
+        torch.device(device),
+    )
+    model = checkpoint.trained(lambda: ForecastTask.build(run, tokenizers), run, path, place)
+    return Forecaster(model, _vectors(tokenizers), run.settings.forecast, place, run)
 
 
 def _vectors(tokenizers: Tokenizers) -> Vectors:

@@ -1,4 +1,4 @@
-"""Tagging: a label for each word."""
+"""Tagging: a label for each word, or for each vector."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ from regard.tasks.predictor import GREEDY, Rows
 from regard.tasks.task import column
 from regard.text.reading import KnownWords
 from regard.text.tokenizers import Tokenizers
+from regard.text.vectors import Vectors
 from regard.text.vocabulary import Vocabulary
+
+VECTORS = "·"  # what stands for a vector where words are counted
 
 
 @dataclass(frozen=True)
@@ -63,18 +66,17 @@ class Tagger:
     def tag(self, texts: Sequence[str]) -> list[TaggedText]:
         """Each text's words with their tags; order is kept, and an empty text has no words."""
         self.model.eval()
-        words = [tuple(text.split()) for text in texts]
-        read = [self.reader.words(row) for row in words]
+        read = [self.reader.units(text) for text in texts]
         results = [TaggedText((), (), ())] * len(texts)
-        for group in groups([len(rows) for rows, _ in read]):
+        for group in groups([len(rows) for _, rows, _ in read]):
             probabilities = (
-                self.model(self.reader.batch([read[row][0] for row in group])).float().softmax(-1)
+                self.model(self.reader.batch([read[row][1] for row in group])).float().softmax(-1)
             )  # (B, S, C)
             best, which = (part.cpu() for part in probabilities.max(-1))
             for place, row in enumerate(group):
-                first = read[row][1]
+                words, _, first = read[row]
                 tags = tuple(self.labels.token(number) for number in which[place, first].tolist())
-                results[row] = TaggedText(words[row], tags, tuple(best[place, first].tolist()))
+                results[row] = TaggedText(words, tags, tuple(best[place, first].tolist()))
         return results
 
     def predict(
@@ -91,12 +93,15 @@ class Tagger:
 
     def evaluate(self, chunks: Iterable[list[Row]], name: str) -> TagResult:
         """Words that are not among those of the training text are counted apart too."""
-        tally = Tally(() if self.run is None else set(vocabulary(self.run.words)))
+        vectors = isinstance(self.reader.tokenizer, Vectors)  # none of which is an unknown word
+        tally = Tally({VECTORS} if vectors else () if self.run is None else set(vocabulary(self.run.words)))
         for chunk in chunks:
             for (line, row), guess in zip(chunk, self.tag([row[0] for _, row in chunk]), strict=True):
-                if problem := TagTask.fault(row):
-                    raise DataError(f"{name} line {line}: {problem}; every word needs one tag")
-                tally.tags(row[0].split(), row[1].split(), guess.tags)
+                tags, units = row[1].split(), "vectors" if vectors else "words"
+                if len(guess.words) != len(tags):
+                    problem = f"{len(guess.words)} {units} but {len(tags)} tags; every {units[:-1]} needs one tag"
+                    raise DataError(f"{name} line {line}: {problem}")
+                tally.tags([VECTORS] * len(tags) if vectors else guess.words, tags, guess.tags)
         return TagResult(tally.texts, tally.confusion(), tally.unknown())
 
 
@@ -118,12 +123,14 @@ class TagTask(LabelTask):
     @staticmethod
     def fault(row: Sequence[str]) -> str:
         words, tags = row[0].split(), row[1].split()
+        if row[0].startswith(("[", "data:")) and len(words) == 1:  # vectors, which the encoder counts
+            return ""
         return "" if len(words) == len(tags) else f"{len(words)} words but {len(tags)} tags"
 
     @classmethod
     def encoder(cls, run: Run, tokenizers: Tokenizers, train: Rows, valid: Rows) -> RowEncoder:
         found = super().encoder(run, tokenizers, train, valid)
-        if not run.words.exists():
+        if not run.words.exists() and not isinstance(tokenizers.source, Vectors):
             words = (word for text in column(train, cls.columns, 0) for word in text.split())
             Vocabulary.count(words, special=False).save(run.words)
         return found

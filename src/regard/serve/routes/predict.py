@@ -46,6 +46,11 @@ class Prediction(BaseModel):
     ] = []
     continuation: Annotated[str, Field(description="Of a language model: what follows the text.")] = ""
     score: Annotated[float | None, Field(description="Of a continuation: its log-probability over its length.")] = None
+    forecast: Annotated[list[list[float]], Field(description="Of a forecaster: the median of each moment.")] = []
+    levels: Annotated[list[float], Field(description="Of a forecaster: which quantiles there are.")] = []
+    quantiles: Annotated[
+        list[list[list[float]]], Field(description="Of a forecaster: of each moment and channel.")
+    ] = []
     warning: Annotated[str, Field(description="What the reader should know; empty if all is as usual.")] = ""
     unknown: Annotated[tuple[Unknown, ...], Field(description="Words that the run has never seen.")] = ()
 
