@@ -55,6 +55,7 @@ def read_windows(corpus: Corpus, cut: ForecastSettings, part: Part) -> Iterator[
     """The windows of all series, each with its line, a context and its future. Of two files the second goes on with the
     series of the first, and futures are those in the second."""
     past, *later = (read_series(path, corpus.columns) for path in corpus.paths)
+    found = 0
     for line, (text,) in past:
         values, begin = parse(text, 1, 1)[0], 0
         for more in later:
@@ -63,7 +64,12 @@ def read_windows(corpus: Corpus, cut: ForecastSettings, part: Part) -> Iterator[
                 raise DataError(f"{corpus.paths[1]}: has fewer series than {corpus.paths[0]}; one each would be right")
             values = np.concatenate((values, parse(rest, 1, 1)[0]))
         for context, future in windows(values, cut, part, begin):
+            found += 1
             yield line, context, future
+    if not found:
+        length = f"forecast.context + forecast.horizon = {cut.context + cut.horizon} moments"
+        which = {"": "", "train": " before what is held out", "valid": " with what is held out"}[part]
+        raise DataError(f"{corpus.paths[-1]}: no series has {length}{which}; give longer ones, or make these smaller")
 
 
 def windows(values: Matrix, cut: ForecastSettings, part: Part, begin: int = 0) -> Iterator[tuple[Matrix, Matrix]]:

@@ -198,11 +198,11 @@ class Forecaster:
         return torch.stack([head.at(found, level) for level in levels], -1)
 
     def _drawn(self, source: Tensor) -> Tensor:
-        """Quantiles of futures that are drawn moment by moment. The draws are the same for every series, so that no
-        series depends on others that are forecast with it."""
+        """Quantiles of futures that are drawn moment by moment, from each part of a distribution once (a Latin
+        hypercube). The draws are the same for every series: none depends on others that are forecast with it."""
         head, rows, paths = head_of(self.cut), len(source), self.cut.paths
         drawn = torch.rand((paths, self.cut.horizon, self.channels), generator=torch.Generator().manual_seed(1))
-        shares = drawn.clamp(1e-4, 1 - 1e-4).to(self.device).repeat(rows, 1, 1)  # (B · W, H, F)
+        shares = ((drawn.argsort(0) + 0.5) / paths).to(self.device).repeat(rows, 1, 1)  # (B · W, H, F)
         vector, state = self.model.start(source)
         every = torch.arange(rows, device=self.device)[:, None].expand(rows, paths)
         vector, state = vector[every.flatten()], state.select(every)
@@ -228,7 +228,7 @@ class Forecaster:
     def read(self, texts: Sequence[str]) -> list[str]:
         return [str(found) for found in self.predict(texts)]
 
-    def evaluate(self, chunks: Iterable[list[Row]], name: str) -> ForecastResult:
+    def evaluate(self, chunks: Iterable[list[Row]], name: str) -> ForecastResult:  # noqa: ARG002
         """Its own forecasts, those given the true past where it is autoregressive, and the naive ones."""
         tally = ForecastTally(self.cut.season)
         for chunk in chunks:
@@ -238,9 +238,6 @@ class Forecaster:
                 ways[GIVEN] = self.forecast(contexts, truths)
             for place, (context, truth) in enumerate(zip(contexts, truths, strict=True)):
                 tally.add(context, truth, {how: found[place] for how, found in ways.items()})
-        if not tally.count:
-            length = self.cut.context + self.cut.horizon
-            raise DataError(f"{name}: no series has the {length} moments that a context and its future take")
         return tally.result()
 
 
@@ -304,10 +301,6 @@ class ForecastTask(Task):
     @classmethod
     def open(cls, run: Run, tokenizers: Tokenizers, train: Examples, valid: Examples, held_out: Pairs) -> Self:
         cut, cpu = run.settings.forecast, torch.device("cpu")
-        for part, found in (("training", train), ("validation", valid)):
-            if not len(found):
-                length = f"forecast.context = {cut.context} and forecast.horizon = {cut.horizon}"
-                raise DataError(f"corpus: too short for a window of {part}; {length} take more than there is")
         predictor = Forecaster(cls.build(run, tokenizers), _vectors(tokenizers), cut, cpu)
         return cls(predictor, train, valid, learn=run.settings.train, samples=held_out)
 

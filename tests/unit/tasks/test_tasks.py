@@ -31,7 +31,7 @@ def test_a_task_is_trained_predicts_and_is_measured(name: TaskName, tmp_path: Pa
         (tmp_path / "series.jsonl").write_text(json.dumps({"series": moments}) + "\n")
         series = (
             f"data.corpus={tmp_path / 'series.jsonl'}",
-            "train.watch=[1,2]",
+            "train.watch='[1,2]'",
             "forecast.horizon=5",
             "forecast.paths=7",
         )

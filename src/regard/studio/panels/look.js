@@ -23,6 +23,7 @@ import {meddleCard} from "./look/meddle.js";
 import {pictureCard} from "./look/picture.js";
 import {rowEditor} from "./look/row.js";
 import {sentenceCard} from "./look/sentence.js";
+import {sourceCard} from "./look/source.js";
 import {headStrip, strandsOf} from "./look/strip.js";
 import {beginning} from "./runs/attempt.js";
 import {hasAttention, opened, readsText, viewOf} from "./look/view.js";
@@ -71,6 +72,7 @@ class Look {
       onpreview: (strand) => this.sentence.look(strand),
     });
     this.row = rowEditor({onedit});
+    this.source = sourceCard();
     this.heads = headsCard({onpick: (layer, head) => this.change({layer, head})});
     this.beside = besideCard({onview});
     this.meddle = meddleCard({onedit});
@@ -89,6 +91,7 @@ class Look {
       {class: "stack"},
       this.sentence.node,
       this.picture.selectors,
+      this.source.node,
       this.pictures,
       this.row.node,
       this.heads.node,
@@ -225,7 +228,11 @@ class Look {
       this.heads.show(trace, this.view);
       this.strip.show(trace, this.view);
       this.open(picture, this.view.side);
-    } else this.open(null);
+      this.source.show(trace, this.view.side === "decoder" ? null : picture);
+    } else {
+      this.open(null);
+      this.source.show(trace, null);
+    }
     this.bar.show(trace, {text: this.text, edits: this.edits});
     this.beside.view(values.beside ?? "", trace);
     this.cells.view(trace, values);
