@@ -303,6 +303,11 @@ def _only(found: dict[str, NDArray[Any]]) -> NDArray[Any]:
 # Pictures
 
 
+def pixels_of(text: str) -> Matrix:
+    """The picture that a text denotes, (height, width, colours) from 0 to 1."""
+    return _pixels(base64.b64decode(text.partition(",")[2]))
+
+
 def _pixels(data: bytes) -> Matrix:
     """(height, width, colours) from 0 to 1: one colour of a picture in grey, else red, green and blue."""
     image = optional("PIL.Image", "a picture as a source")
