@@ -87,13 +87,14 @@ def windows(values: Matrix, cut: ForecastSettings, part: Part, begin: int = 0) -
 
 def naive(history: Matrix, horizon: int, season: int) -> Matrix:
     """The last season once more, or the last value where there is none: (H, F). A number that is missing there is that
-    of the season before."""
+    of the season before, and at last the last one that is known."""
     season = season if len(history) >= season else 1
-    ahead = np.full((season, history.shape[1]), np.nan)
-    for phase in range(season):
-        for values in history[phase + len(history) % season :: season]:
-            ahead[phase] = np.where(np.isnan(values), ahead[phase], values)
-    return ahead[np.arange(horizon) % season]
+    ahead, last = np.full((season, history.shape[1]), np.nan), np.full(history.shape[1], np.nan)
+    for moment, values in enumerate(history):
+        phase = (moment - len(history)) % season
+        known = ~np.isnan(values)
+        ahead[phase], last = np.where(known, values, ahead[phase]), np.where(known, values, last)
+    return np.where(np.isnan(ahead), last, ahead)[np.arange(horizon) % season]
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from typing import Literal, assert_never, get_args
 
 import torch.nn.functional as F
 from torch import Tensor
+from torch.nn import init
 
 from regard import settings as knobs
 from regard.errors import SettingsError, did_you_mean
@@ -93,18 +94,21 @@ def encoder_decoder(
 
 
 def forecaster(model: knobs.ModelSettings, features: int, written: int, outputs: int) -> EncoderDecoder:
-    """Vectors of ``features`` numbers to vectors of ``written``; ``outputs`` numbers describe what each may be."""
+    """Vectors of ``features`` numbers to vectors of ``written``; ``outputs`` numbers describe what each may be. These
+    begin at zero: before it has learned, a forecaster says what it is to add to, and nothing else."""
     _reads_plain_ids(model, "a forecaster")
     source = VectorEmbedding(features, model.width, model.reach)
     target = VectorEmbedding(written, model.width)  # without neighbours: the next one is not known yet
     match model:
         case knobs.RecurrentModel():
-            return EncoderDecoder(_recurrent_encoder(model, source), _recurrent_decoder(model, target, outputs))
+            made = EncoderDecoder(_recurrent_encoder(model, source), _recurrent_decoder(model, target, outputs))
         case knobs.TransformerModel():
             decoder = _transformer_decoder(model, target, outputs, cross=True)
-            return EncoderDecoder(_transformer_encoder(model, source), decoder)
+            made = EncoderDecoder(_transformer_encoder(model, source), decoder)
         case _:
             assert_never(model)
+    init.zeros_(made.decoder.output.weight)
+    return made
 
 
 def language_model(model: knobs.ModelSettings, size: int) -> LanguageModel:

@@ -31,6 +31,9 @@ def test_the_naive_forecast_repeats_the_last_season() -> None:
 def test_a_number_missing_in_the_last_season_is_that_of_the_season_before() -> None:
     history = np.array([[1.0], [2], [3], [4], [np.nan], [6]])
     np.testing.assert_array_equal(naive(history, 3, 3)[:, 0], [4, 2, 6])
+    history[1] = np.nan  # neither season has it: the last one that is known
+    np.testing.assert_array_equal(naive(history, 3, 3)[:, 0], [4, 6, 6])
+    assert np.isnan(naive(np.full((3, 1), np.nan), 2, 1)).all()
 
 
 def test_mase_is_one_where_errors_are_those_of_the_naive_forecast() -> None:
