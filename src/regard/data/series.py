@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,6 +97,17 @@ def naive(history: Matrix, horizon: int, season: int) -> Matrix:
     return np.where(np.isnan(ahead), last, ahead)[np.arange(horizon) % season]
 
 
+def seasonal_mean(history: Matrix, horizon: int, season: int) -> Matrix:
+    """The mean of all seasons, or of all values where there is none: (H, F)."""
+    season = season if len(history) >= season else 1
+    real, phases = ~np.isnan(history), (np.arange(len(history)) - len(history)) % season
+    total, count = np.zeros((season, history.shape[1])), np.zeros((season, history.shape[1]))
+    np.add.at(total, phases, np.where(real, history, 0.0))
+    np.add.at(count, phases, real)
+    found = total / np.maximum(count, 1)
+    return np.where(count > 0, found, naive(history, season, season))[np.arange(horizon) % season]
+
+
 @dataclass(frozen=True)
 class Window:
     """How the numbers of one window are brought to one scale, and forecasts back from it."""
@@ -117,10 +128,16 @@ class Window:
             level = np.where(real.any(0), mean, level)
             spread = np.where(deviation > FLATTEST * spread, deviation, spread)
         anchor = np.tile(level, (cut.horizon, 1))
-        if cut.anchor == "naive":
-            ahead = naive(context, cut.horizon, cut.season)
-            anchor = np.where(np.isnan(ahead), anchor, ahead)
-        return Window(level, spread, anchor)
+        match cut.anchor:
+            case "none":
+                ahead = anchor
+            case "naive":
+                ahead = naive(context, cut.horizon, cut.season)
+            case "mean":
+                ahead = seasonal_mean(context, cut.horizon, cut.season)
+            case _:
+                assert_never(cut.anchor)
+        return Window(level, spread, np.where(np.isnan(ahead), anchor, ahead))
 
     def read(self, context: Matrix, missing: Sequence[int]) -> list[tuple[float, ...]]:
         """The context as a model reads it: each vector's id, its numbers, and which of them are missing."""

@@ -141,8 +141,7 @@ def parts_of(model: Model) -> tuple[Part, ...]:
         made = _after_context(made)
     if model.task == "translate" and decoder.embedding is getattr(model.encoder, "embedding", None):
         made = _with_shared_table(made)
-    embedding = decoder.embedding.weight
-    tied = decoder.output.weight is embedding
+    tied = isinstance(decoder.embedding, Embedding) and decoder.output.weight is decoder.embedding.weight
     output = Part(
         name="output",
         kind="output",
@@ -151,7 +150,7 @@ def parts_of(model: Model) -> tuple[Part, ...]:
         + (" Its weights are the embedding's." if tied else ""),
         whose="target",
         size=_arrow(decoder.output.weight.shape[1], decoder.output.weight.shape[0]),
-        parameters=_count(decoder.output) - (embedding.numel() if tied else 0),
+        parameters=_count(decoder.output) - (decoder.output.weight.numel() if tied else 0),
         reads=("decoder",),
         steps=("logits", "probabilities", "probability"),
         output="logits",

@@ -116,8 +116,8 @@ def _score(name: str, truths: Matrix, found: Matrix, scale: Matrix) -> ForecastS
         inside.append(float(mean(np.where(np.isnan(truths), np.nan, within))))
     crps = 2 * quantile_loss(truths, found) / scale
     steps = mean((error / scale).transpose(0, 2, 1).reshape(-1, truths.shape[1]), 0)
-    means = (float(mean(each)) for each in (error / scale, relative, crps))
-    return ForecastScore(name, *means, tuple(inside), tuple(steps.tolist()))
+    mase, smape, ranked = (float(mean(each)) for each in (error / scale, relative, crps))
+    return ForecastScore(name, mase, smape, ranked, tuple(inside), tuple(steps.tolist()))
 
 
 def mean(values: Matrix, axis: int | None = None) -> Matrix:

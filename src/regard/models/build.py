@@ -87,8 +87,8 @@ def encoder_decoder(
         case knobs.RecurrentModel():
             return EncoderDecoder(_recurrent_encoder(model, source), _recurrent_decoder(model, target, target_size))
         case knobs.TransformerModel():
-            decoder = _transformer_decoder(model, target, target_size, cross=True)
-            return EncoderDecoder(_transformer_encoder(model, source), decoder)
+            encoder = _transformer_encoder(model, source)  # draws its weights first
+            return EncoderDecoder(encoder, _transformer_decoder(model, target, target_size, cross=True))
         case _:
             assert_never(model)
 
@@ -103,8 +103,8 @@ def forecaster(model: knobs.ModelSettings, features: int, written: int, outputs:
         case knobs.RecurrentModel():
             made = EncoderDecoder(_recurrent_encoder(model, source), _recurrent_decoder(model, target, outputs))
         case knobs.TransformerModel():
-            decoder = _transformer_decoder(model, target, outputs, cross=True)
-            made = EncoderDecoder(_transformer_encoder(model, source), decoder)
+            encoder = _transformer_encoder(model, source)
+            made = EncoderDecoder(encoder, _transformer_decoder(model, target, outputs, cross=True))
         case _:
             assert_never(model)
     init.zeros_(made.decoder.output.weight)

@@ -96,8 +96,9 @@ class VectorEmbedding(nn.Module):
             return F.linear(shown, weight.flatten(1), self.filters.bias)
         if not self.across:
             return self.filters(shown.transpose(1, 2)).transpose(1, 2)
-        lines = F.pad(shown, (0, 0, 0, -length % self.across)).transpose(1, 2).unflatten(2, (-1, self.across))
-        return self.filters(lines).flatten(2).transpose(1, 2)[:, :length]  # (B, F, lines, across)
+        lines = F.pad(shown, (0, 0, 0, -length % self.across)).transpose(1, 2)
+        lines = lines.reshape(*lines.shape[:2], -1, self.across)  # (B, F, lines, across)
+        return self.filters(lines).flatten(2).transpose(1, 2)[:, :length]
 
 
 TargetEmbedding = Embedding | VectorEmbedding  # what a decoder reads through

@@ -87,9 +87,8 @@ class Quantiles:
     def at(self, found: Tensor, share: Tensor) -> Tensor:
         """Between the levels, and beyond them, on straight lines."""
         ordered = found.sort(-1).values
-        place = share * (len(LEVELS) + 1) - 1
+        place = (share * (len(LEVELS) + 1) - 1).expand(ordered.shape[:-1])
         below = place.floor().clamp(0, len(LEVELS) - 2)
-        below, place = torch.broadcast_tensors(below, place + 0 * ordered[..., 0])
         first, second = (ordered.gather(-1, (below + one).long()[..., None]).squeeze(-1) for one in (0, 1))
         return first + (place - below) * (second - first)
 
@@ -185,6 +184,10 @@ class Forecaster:
         nothing = (0.0,) * len(rows[0][0])
         return torch.tensor([row + [nothing] * (longest - len(row)) for row in rows], device=self.device)
 
+    def described(self, found: Tensor) -> Tensor:
+        """What a model gives, (…, F · P), by channels: (…, F, P)."""
+        return widened(found).reshape(*found.shape[:-1], self.channels, -1)
+
     def quantiles(self, source: Tensor, given: Tensor | None = None, observer: Observer = UNOBSERVED) -> Tensor:
         """All moments at once, (B, H, F, Q), after the ones that are given, (B, H, 2 F), or after none."""
         first = self.model.decoder.embedding.first(len(source), source.device)[:, None]
@@ -193,7 +196,7 @@ class Forecaster:
             read[..., 0], read[:, :1] = UNK, first
         else:
             read = torch.cat((first, F.pad(given, (1, 0), value=float(VECTOR))[:, :-1]), 1)
-        found = widened(self.model(source, read, observer=observer)).unflatten(-1, (self.channels, -1))
+        found = self.described(self.model(source, read, observer=observer))
         head, levels = head_of(self.cut), found.new_tensor(LEVELS)
         return torch.stack([head.at(found, level) for level in levels], -1)
 
@@ -209,7 +212,7 @@ class Forecaster:
         moments = []
         for moment in range(self.cut.horizon):
             found, state = self.model.step(vector, state)
-            values = head.at(widened(found).unflatten(-1, (self.channels, -1)), shares[:, moment])  # (B · W, F)
+            values = head.at(self.described(found), shares[:, moment])  # (B · W, F)
             moments.append(values)
             vector = as_vectors(values)
         futures = torch.stack(moments, 1).reshape(rows, paths, self.cut.horizon, self.channels)
@@ -322,7 +325,7 @@ class ForecastTask(Task):
             read = self._own_moments(source, read, share)
         _, state = self.model.start(source)
         features, _ = self.model.advance(read, state, masks.padding(read))
-        found = widened(self.model.project(features)).unflatten(-1, (self.predictor.channels, -1))  # (B, H, F, P)
+        found = self.predictor.described(self.model.project(features))  # (B, H, F, P)
         truth, missing = batch.target_out[..., 1:].chunk(2, -1)  # (B, H, F)
         real = (missing == 0) & masks.padding(batch.target_out)[..., None]
         return (self.head.loss(found, truth) * real).sum() / self.predictor.channels
@@ -334,7 +337,7 @@ class ForecastTask(Task):
         read = [vector]
         for moment in range(1, true.shape[1]):
             found, state = self.model.step(vector, state)
-            found = widened(found).unflatten(-1, (self.predictor.channels, -1))
+            found = self.predictor.described(found)
             drawn = self.head.at(found, chance.uniform(found.shape[:-1], found.device).clamp(1e-4, 1 - 1e-4))
             own = (chance.uniform(true.shape[:1], true.device) < share) & (true[:, moment, 0] == VECTOR)
             vector = torch.where(own[:, None], as_vectors(drawn), true[:, moment])

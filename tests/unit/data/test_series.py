@@ -12,7 +12,7 @@ from regard.data.batches import collate, trimmed
 from regard.data.encoding import encode_examples
 from regard.data.plan import BatchShape
 from regard.data.readers import Corpus
-from regard.data.series import Window, WindowEncoder, read_series, read_windows, windows
+from regard.data.series import Window, WindowEncoder, read_series, read_windows, seasonal_mean, windows
 from regard.errors import DataError
 from regard.settings import ForecastSettings
 from regard.text.vectors import Vectors, parse, written
@@ -92,7 +92,7 @@ def test_of_two_files_the_second_goes_on(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("scale", ["corpus", "window"])
-@pytest.mark.parametrize("anchor", ["none", "naive"])
+@pytest.mark.parametrize("anchor", ["none", "naive", "mean"])
 def test_what_is_scaled_comes_back(scale: str, anchor: str) -> None:
     cut = CUT.model_copy(update={"scale": scale, "anchor": anchor})
     vectors = Vectors(1, 1, (3.0, 0.0), (2.0, 1.0), (1,))
@@ -106,6 +106,12 @@ def test_what_is_scaled_comes_back(scale: str, anchor: str) -> None:
     np.testing.assert_array_equal(read[:, 3], [0, 1, 0, 0, 1])
     nothing = np.full((5, 2), np.nan)
     np.testing.assert_allclose(Window.of(nothing, vectors, cut).level, [3, 0])
+
+
+def test_the_mean_of_all_seasons_knows_no_holes() -> None:
+    history = np.array([[1.0], [5], [3], [np.nan], [2], [np.nan]])
+    np.testing.assert_array_equal(seasonal_mean(history, 3, 2)[:, 0], [2, 5, 2])
+    np.testing.assert_array_equal(seasonal_mean(history[:3], 2, 9)[:, 0], [3, 3])
 
 
 def test_a_batch_has_vectors_on_both_sides() -> None:
