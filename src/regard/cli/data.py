@@ -38,7 +38,10 @@ HeldOut = Annotated[
 @app.command(cls=Command)
 def make(
     context: typer.Context,
-    name: Annotated[str, typer.Argument(help="The built-in corpus, fable:fr or fable:hi; or digits, shapes, vowels.")],
+    name: Annotated[
+        str,
+        typer.Argument(help="The built-in corpus, fable:fr or fable:hi; or a set: digits, shapes, vowels, co2, …"),
+    ],
     out: Annotated[Path, typer.Argument(help="The folder to make.")],
     pairs: Annotated[int, typer.Option(help="Training pairs.")] = 20_000,
     held_out: Annotated[int, typer.Option(help="Pairs for validation, and as many for the test.")] = 1000,

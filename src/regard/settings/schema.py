@@ -605,7 +605,7 @@ class ForecastSettings(Frozen):
     """Numbers are brought to mean 0 and deviation 1 over the training text, or over the context of each window, so that
     a level never seen before is read as any other."""
     anchor: Literal["none", "naive", "mean"] = "naive"
-    """What is learned: the numbers as they are, what is to be added to the naive forecast, or what is to be added to the
+    """What is learned: the numbers as they are; what is to be added to the naive forecast; what is to be added to the
     mean of all seasons of the context."""
     paths: Count = 200
     """Futures that an autoregressive forecaster draws; its quantiles are theirs."""
