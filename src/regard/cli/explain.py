@@ -62,14 +62,12 @@ def explain(
     """Look into a sentence: the map to believe where regard faithful measured it, else where the model looked."""
     from regard.explain.look import look
     from regard.explain.views import View, first_view
-    from regard.runs.folder import Run
     from regard.show.svg_vectors import grounded
     from regard.tasks.load import load_predictor
 
     files, asked = {path: suffix_of(path, SUFFIXES) for path in out or ()}, common(context)
     overrides, texts = _texts(words, corpus, target, files)
-    if Run.open(run).settings.task == "forecast":
-        _forecasts(run, texts, by or "", files, asked)
+    if _forecasts(run, texts, by or "", files, asked):
         return
     decode = called("explain", overrides).decode if overrides else None
     edits = _edits(edit or [])
@@ -90,16 +88,24 @@ def explain(
             _print(found, chosen, picture, every=head == ALL)
             for line in _told(found, weighed, by):
                 say(line)
-    for path in files if corpus else ():
-        from regard.show.explanation_page import corpus_page
+    if corpus:
+        _write_pages(pages, corpus, files)
 
+
+def _write_pages(pages: list[tuple[Looked, HeatMap]], corpus: Path, files: dict[Path, str]) -> None:
+    from regard.show.explanation_page import corpus_page
+
+    for path in files:
         write_whole(path, corpus_page(pages, str(corpus)))
 
 
-def _forecasts(run: Path, texts: list[str], by: str, files: dict[Path, str], asked: Common) -> None:
-    """Series: the forecast, and which moments it hangs on."""
-    from regard.explain.forecast import over_time
+def _forecasts(run: Path, texts: list[str], by: str, files: dict[Path, str], asked: Common) -> bool:
+    """Where a run forecasts: the forecast, and which moments it hangs on. Whether it does."""
     from regard.runs.folder import Run
+
+    if Run.open(run).settings.task != "forecast":
+        return False
+    from regard.explain.forecast import over_time
     from regard.show.explanation_page import picture_numbers
     from regard.show.page import forecast_page
     from regard.tasks.forecast import Forecast, open_forecaster
@@ -120,6 +126,7 @@ def _forecasts(run: Path, texts: list[str], by: str, files: dict[Path, str], ask
         else:
             put(str(answer))
             _show(picture)
+    return True
 
 
 def _texts(
