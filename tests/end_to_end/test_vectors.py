@@ -14,10 +14,10 @@ import torch
 import corpora_for_tests as small
 from regard.cli.main import run as cli
 from regard.data.readers import Corpus
-from regard.data.sets import png
 from regard.errors import DataError, SettingsError
 from regard.explain.look import look
 from regard.explain.replay import replay
+from regard.fable.sets import png
 from regard.runs.folder import Run
 from regard.settings import Settings
 from regard.tasks.corpus import Files

@@ -48,9 +48,9 @@ def make(
     words: Annotated[str, typer.Option(help="How long English sentences are.")] = "1-20",
 ) -> None:
     """Write the built-in corpus as plain files, with gold alignments, tags and sentiment; or a set of vectors."""
-    from regard.data.sets import SETS, write_set
     from regard.fable.corpus import check_language
     from regard.fable.files import write
+    from regard.fable.sets import SETS, write_set
 
     corpus, _, target = name.partition(":")
     if corpus in SETS:

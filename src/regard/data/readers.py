@@ -24,20 +24,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.data.lines import PACKED, Complain, CorpusProblem, ignore, read_lines, refuse
+from regard.data.lines import PACKED, Complain, CorpusProblem, ignore, open_bytes, read_lines, refuse
 from regard.data.parquet import read_parquet
-from regard.data.tables import (
-    Row,
-    pick_cells,
-    pick_fields,
-    read_conllu,
-    read_csv,
-    read_jsonl,
-    read_npz,
-    read_tmx,
-    read_tsv,
-)
-from regard.errors import ResourceError, SettingsError, optional
+from regard.data.tables import Row, pick_cells, pick_fields, read_conllu, read_csv, read_jsonl, read_tmx, read_tsv
+from regard.errors import DataError, ResourceError, SettingsError, optional
+from regard.text.vectors import arrays, written
 
 # Where two files that should pair line by line stop doing so, guessed from the lengths of their lines.
 
@@ -117,6 +108,26 @@ def _asking(location: str) -> Iterator[None]:
         yield
     except (OSError, ValueError) as problem:
         raise ResourceError(f"{location}: cannot be loaded; the hub says: {problem}") from problem
+
+
+def read_npz(path: str) -> Iterator[tuple[int, Any]]:
+    """The rows of the arrays of an .npz file, by the names of the arrays: texts, or vectors, of which those at the end
+    that hold no number at all only fill up."""
+    with open_bytes(path) as file:
+        found = arrays(file.read())
+    lengths = {len(each) if each.ndim else 0 for each in found.values()}
+    if len(lengths) != 1:
+        raise DataError(f"{path}: arrays of {len(lengths)} different lengths; a row of each for every example")
+    for row in range(*lengths):
+        yield row + 1, {name: _array_text(each[row]) for name, each in found.items()}
+
+
+def _array_text(value: Any) -> str:
+    if value.dtype.kind not in "fiub" or value.ndim == 0:
+        return str(value)
+    vectors = np.asarray(value, np.float64).reshape(len(value), -1)
+    real = np.flatnonzero(~np.isnan(vectors).all(1))
+    return written(vectors[: real.max(initial=-1) + 1])
 
 
 Format = Literal["text", "tsv", "csv", "tmx", "conllu", "jsonl", "parquet", "npz", "hub"]

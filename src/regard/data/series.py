@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path, PurePath
 from typing import Any, ClassVar, Literal, assert_never
 
@@ -85,27 +86,31 @@ def windows(values: Matrix, cut: ForecastSettings, part: Part, begin: int = 0) -
             yield values[origin - cut.context : origin], future
 
 
+def _seasons(history: Matrix, season: int) -> Matrix:
+    """(N, season, F), the first filled up in front; seasons of one moment where the history is shorter than one."""
+    season = season if len(history) >= season else 1
+    filled = np.concatenate((np.full((-len(history) % season, history.shape[1]), np.nan), history))
+    return filled.reshape(-1, season, history.shape[1])
+
+
 def naive(history: Matrix, horizon: int, season: int) -> Matrix:
     """The last season once more, or the last value where there is none: (H, F). A number that is missing there is that
     of the season before, and at last the last one that is known."""
-    season = season if len(history) >= season else 1
-    ahead, last = np.full((season, history.shape[1]), np.nan), np.full(history.shape[1], np.nan)
-    for moment, values in enumerate(history):
-        phase = (moment - len(history)) % season
-        known = ~np.isnan(values)
-        ahead[phase], last = np.where(known, values, ahead[phase]), np.where(known, values, last)
-    return np.where(np.isnan(ahead), last, ahead)[np.arange(horizon) % season]
+
+    def known(first: Matrix, second: Matrix) -> Matrix:
+        return np.where(np.isnan(second), first, second)
+
+    ahead = known(reduce(known, history), reduce(known, _seasons(history, season)))
+    return ahead[np.arange(horizon) % len(ahead)]
 
 
 def seasonal_mean(history: Matrix, horizon: int, season: int) -> Matrix:
     """The mean of all seasons, or of all values where there is none: (H, F)."""
-    season = season if len(history) >= season else 1
-    real, phases = ~np.isnan(history), (np.arange(len(history)) - len(history)) % season
-    total, count = np.zeros((season, history.shape[1])), np.zeros((season, history.shape[1]))
-    np.add.at(total, phases, np.where(real, history, 0.0))
-    np.add.at(count, phases, real)
-    found = total / np.maximum(count, 1)
-    return np.where(count > 0, found, naive(history, season, season))[np.arange(horizon) % season]
+    seasons = _seasons(history, season)
+    real = ~np.isnan(seasons)
+    found = np.where(real, seasons, 0.0).sum(0) / np.maximum(real.sum(0), 1)
+    ahead = np.where(real.any(0), found, naive(history, len(found), season))
+    return ahead[np.arange(horizon) % len(ahead)]
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,8 @@ from itertools import chain
 from typing import Any
 from xml.parsers import expat
 
-import numpy as np
-
-from regard.data.lines import LONGEST_LINE, Complain, CorpusProblem, open_bytes, read_chunks, read_lines, refuse
+from regard.data.lines import LONGEST_LINE, Complain, CorpusProblem, read_chunks, read_lines, refuse
 from regard.errors import DataError, did_you_mean
-from regard.text.vectors import arrays, written
 
 Row = tuple[int, tuple[str, ...]]
 
@@ -141,26 +138,6 @@ def _field(record: Any, column: str) -> str | int | float | None:
         return _field(record, list(record)[int(column) - 1])
     first, _, rest = column.partition(".")
     return _field(record.get(first), rest) if rest else None
-
-
-def read_npz(path: str) -> Iterator[tuple[int, Any]]:
-    """The rows of the arrays of an .npz file, by the names of the arrays: texts, or vectors, of which those at the end
-    that hold no number at all only fill up."""
-    with open_bytes(path) as file:
-        found = arrays(file.read())
-    lengths = {len(each) if each.ndim else 0 for each in found.values()}
-    if len(lengths) != 1:
-        raise DataError(f"{path}: arrays of {len(lengths)} different lengths; a row of each for every example")
-    for row in range(*lengths):
-        yield row + 1, {name: _array_text(each[row]) for name, each in found.items()}
-
-
-def _array_text(value: Any) -> str:
-    if value.dtype.kind not in "fiub" or value.ndim == 0:
-        return str(value)
-    vectors = np.asarray(value, np.float64).reshape(len(value), -1)
-    real = np.flatnonzero(~np.isnan(vectors).all(1))
-    return written(vectors[: real.max(initial=-1) + 1])
 
 
 def read_conllu(path: str, complain: Complain) -> Iterator[Row]:

@@ -282,7 +282,7 @@ _CELLS = {"elman": "Elman network", "gru": "GRU", "lstm": "LSTM"}
 def architecture(model: ModelSettings, task: str = "translate") -> str:
     """What kind of model it is, in words."""
     if not isinstance(model, RecurrentModel):
-        reads, writes = task != "language", task in ("translate", "language")
+        reads, writes = task != "language", task in ("translate", "language", "forecast")
         depths = [model.encoder_depth] * reads + [model.decoder_depth] * writes
         written = ", SSRU decoder" if writes and model.autoregression == "ssru" else ""
         size = f"{'+'.join(map(str, depths))} layers, {model.heads} heads, width {model.width}"

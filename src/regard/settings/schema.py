@@ -645,11 +645,8 @@ class Settings(Frozen):
     @classmethod
     def _series_are_vectors(cls, values: Any) -> Any:
         """A forecaster reads vectors, whether that is said or not."""
-        if not isinstance(values, dict) or values.get("task") != "forecast":
-            return values
-        text = values.get("text", {})
-        source = text.get("source", {}) if isinstance(text, dict) else None
-        if not isinstance(source, dict):
+        text = values.get("text", {}) if isinstance(values, dict) and values.get("task") == "forecast" else None
+        if not isinstance(text, dict) or not isinstance(source := text.get("source", {}), dict):
             return values
         return {**values, "text": {**text, "source": {"kind": "vectors", **source}}}
 

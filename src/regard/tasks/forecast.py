@@ -55,7 +55,6 @@ NARROWEST = 1e-3  # the least deviation that a normal distribution may have
 # What a model's outputs mean, for each channel
 
 
-@dataclass(frozen=True)
 class Gaussian:
     """A mean and a deviation; the loss is ``−log p``."""
 
@@ -73,7 +72,6 @@ class Gaussian:
         return F.softplus(found[..., 1]) + NARROWEST
 
 
-@dataclass(frozen=True)
 class Quantiles:
     """A number for each of `LEVELS`; the loss is that of quantile regression, twice its mean, an estimate of CRPS."""
 
@@ -126,8 +124,7 @@ class Forecast:
     def to_dict(self) -> dict[str, Any]:
         return {"forecast": self.median.tolist(), "levels": LEVELS, "quantiles": self.quantiles.tolist()}
 
-    def fields(self) -> dict[str, Any]:
-        return self.to_dict()
+    fields = to_dict
 
 
 @dataclass(frozen=True)
@@ -218,13 +215,7 @@ class Forecaster:
         futures = torch.stack(moments, 1).reshape(rows, paths, self.cut.horizon, self.channels)
         return futures.quantile(futures.new_tensor(LEVELS), 1).permute(1, 2, 3, 0)
 
-    def predict(
-        self,
-        texts: Sequence[str],
-        how: DecodeSettings = GREEDY,  # noqa: ARG002
-        *,
-        first: int = 0,  # noqa: ARG002
-    ) -> Sequence[Forecast]:
+    def predict(self, texts: Sequence[str], how: DecodeSettings = GREEDY, *, first: int = 0) -> Sequence[Forecast]:  # noqa: ARG002
         found = self.forecast(self.series(texts))
         return [Forecast(text, each) for text, each in zip(texts, found, strict=True)]
 
@@ -275,15 +266,9 @@ class ForecastTask(Task):
     columns = WindowEncoder.names
 
     def __init__(
-        self,
-        predictor: Forecaster,
-        train: Examples,
-        valid: Examples,
-        *,
-        learn: TrainSettings,
-        samples: Pairs = (),
+        self, predictor: Forecaster, data: tuple[Examples, Examples], learn: TrainSettings, shown: Pairs
     ) -> None:
-        super().__init__(predictor.model, train, valid, learn, samples)
+        super().__init__(predictor.model, *data, learn, shown)
         self.predictor, self.head = predictor, head_of(predictor.cut)
         self.own = learn.scheduled_sampling if predictor.cut.head == "autoregressive" else 0.0
 
@@ -305,7 +290,7 @@ class ForecastTask(Task):
     def open(cls, run: Run, tokenizers: Tokenizers, train: Examples, valid: Examples, held_out: Pairs) -> Self:
         cut, cpu = run.settings.forecast, torch.device("cpu")
         predictor = Forecaster(cls.build(run, tokenizers), _vectors(tokenizers), cut, cpu)
-        return cls(predictor, train, valid, learn=run.settings.train, samples=held_out)
+        return cls(predictor, (train, valid), run.settings.train, held_out)
 
     @classmethod
     def load(cls, run: Run, device: torch.device, checkpoint_name: str | None = None) -> Forecaster:
@@ -357,21 +342,14 @@ class ForecastTask(Task):
         found, cut, totals = predictor.forecast(contexts), predictor.cut, np.zeros(2)
         for context, truth, each in zip(contexts, truths, found, strict=True):
             guesses = each[..., MEDIAN], naive(context, cut.horizon, cut.season)
-            totals += [np.nansum(np.abs(truth - guess) / self._spread) for guess in guesses]
+            totals += [np.nansum(np.abs(truth - guess) / predictor.vectors.deviation) for guess in guesses]
         return float(100 * totals[0] / max(totals[1], 1e-9)), name, [written(each[..., MEDIAN]) for each in found]
-
-    @property
-    def _spread(self) -> Matrix:
-        return np.array(self.predictor.vectors.deviation)
 
 
 def open_forecaster(run: Run, device: str = "cpu", checkpoint_name: str | None = None) -> Forecaster:
     """A trained run, in use."""
-    tokenizers, path, place = (
-        Tokenizers.load(run.tokenizer),
-        chosen_checkpoint(run, checkpoint_name),
-        torch.device(device),
-    )
+    tokenizers, place = Tokenizers.load(run.tokenizer), torch.device(device)
+    path = chosen_checkpoint(run, checkpoint_name)
     model = checkpoint.trained(lambda: ForecastTask.build(run, tokenizers), run, path, place)
     return Forecaster(model, _vectors(tokenizers), run.settings.forecast, place, run)
 

@@ -18,10 +18,10 @@ from PIL import Image
 from regard.data.batches import collate
 from regard.data.encoding import LabelEncoder, PairEncoder, encode_examples
 from regard.data.plan import BatchShape
-from regard.data.sets import PATCH, SIDE, draw, png, write_set
 from regard.data.shards import prepare
 from regard.errors import DataError, ModelError, ResourceError, SettingsError
 from regard.explain.heatmap import HeatMap
+from regard.fable.sets import PATCH, SIDE, draw, png, write_set
 from regard.show.png import save_png
 from regard.show.svg import document
 from regard.show.svg_vectors import LOWERED, RAISED
@@ -276,7 +276,7 @@ def test_digits_are_all_there(tmp_path: Path) -> None:
 
 
 def test_vowels_are_read_from_an_installed_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("regard.data.sets.find_spec", lambda _: None)
+    monkeypatch.setattr("regard.fable.sets.find_spec", lambda _: None)
     with pytest.raises(ResourceError, match="pip install sktime"):
         write_set("vowels", tmp_path / "vowels", 1, 1)
     data = tmp_path / "sktime" / "datasets" / "data" / "JapaneseVowels"
@@ -285,7 +285,7 @@ def test_vowels_are_read_from_an_installed_package(tmp_path: Path, monkeypatch: 
         lines = "".join(f"{number},2,3:4,5,6:{number}\n" for number in range(1, 10))
         (data / f"JapaneseVowels_{part}.ts").write_text(f"#note\n@dimensions 2\n@data\n{lines}")
     found = type("Spec", (), {"origin": str(tmp_path / "sktime" / "__init__.py")})()
-    monkeypatch.setattr("regard.data.sets.find_spec", lambda _: found)
+    monkeypatch.setattr("regard.fable.sets.find_spec", lambda _: found)
     folder = write_set("vowels", tmp_path / "vowels", 1, 1)
     np.testing.assert_array_equal(
         parse((folder / "train.vectors").read_text().splitlines()[0], 4, 40)[0], [[1, 4], [2, 5], [3, 6]]
@@ -317,7 +317,7 @@ def test_series_are_cut_into_three(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         '"YEAR","JAN","FEB"\n' + "".join(f"{1950 + year},{year},{year}\n" for year in range(5))
     )
     found = type("Spec", (), {"origin": str(tmp_path / "statsmodels" / "__init__.py")})()
-    monkeypatch.setattr("regard.data.sets.find_spec", lambda _: found)
+    monkeypatch.setattr("regard.fable.sets.find_spec", lambda _: found)
     folder = write_set("elnino", tmp_path / "elnino", 1, 1)
     parts = [(folder / f"{split}.csv").read_text().splitlines() for split in ("train", "valid", "test")]
     assert [len(part) for part in parts] == [7, 3, 3]
