@@ -197,7 +197,7 @@ def test_what_a_forecaster_cannot_be_asked_is_said(folder: Path, tmp_path: Path)
         start(tmp_path / "run", settings(folder, "gru", f"data.corpus={short}"), small.Notes(), device="cpu")
     for change, problem in (
         ("text.source.kind=text", "reads numbers"),
-        ("forecast.context=300", "would leave all examples out"),
+        ("forecast.context=300", "leaves all examples out"),
     ):
         with pytest.raises(SettingsError, match=problem):
             settings(folder, "gru", change)

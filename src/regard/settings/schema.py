@@ -658,10 +658,8 @@ class Settings(Frozen):
             raise SettingsError("text.source.kind = text: a forecaster reads numbers; use 'vectors'")
         for name in ("context", "horizon"):
             if (value := getattr(self.forecast, name)) > self.data.longest:
-                raise SettingsError(
-                    f"forecast.{name} = {value}: data.longest = {self.data.longest} would leave all examples out; "
-                    f"set data.longest={value} or more"
-                )
+                problem = "data.longest leaves all examples out"
+                raise SettingsError(f"forecast.{name} = {value}: {problem}; set data.longest={value}")
         return self
 
     @model_validator(mode="after")

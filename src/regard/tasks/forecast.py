@@ -91,10 +91,7 @@ class Quantiles:
         return first + (place - below) * (second - first)
 
 
-Head = Gaussian | Quantiles
-
-
-def head_of(cut: ForecastSettings) -> Head:
+def head_of(cut: ForecastSettings) -> Gaussian | Quantiles:
     match cut.loss:
         case "gaussian":
             return Gaussian()
@@ -336,8 +333,6 @@ class ForecastTask(Task):
 
     def score(self, device: torch.device) -> tuple[float, str, Sequence[str]]:
         name, predictor = "% of naive error", replace(self.predictor, device=device)
-        if not self.samples:
-            return 0.0, name, ()
         contexts, truths = (predictor.series(side) for side in zip(*self.samples, strict=True))
         found, cut, totals = predictor.forecast(contexts), predictor.cut, np.zeros(2)
         for context, truth, each in zip(contexts, truths, found, strict=True):

@@ -2,7 +2,6 @@
 
 translator = load("runs/demo")                  # what `regard.load` gives
 predictor = load_predictor("runs/tagger")       # Tagger, Classifier, Writer or Translator
-predictor = labels_of("runs/tides")             # anything but a Translator; a Forecaster too
 evaluate("runs/tagger", Corpus(("dev.conllu",)))
 """
 
