@@ -1,6 +1,6 @@
 """Forecasts of real series by the recurrent ladder and a Transformer, beside the naive ones.
 
-    python bench/forecast.py FOLDER [--series co2,elnino,sunspots] [--rungs rnn,gru,…] [--seeds 1] [--ledger] [a.b=c …]
+    python bench/forecast.py FOLDER [--series airline,co2,…] [--rungs rnn,gru,…] [--seeds 1] [--ledger] [a.b=c …]
 
 FOLDER holds the series, each as `regard data make NAME FOLDER/NAME` writes it. Every rung has the same width, the same
 steps and the same windows; the test part is forecast from each of its moments on, given all that came before. The table
@@ -28,10 +28,11 @@ from regard.tasks.corpus import Files
 from regard.tasks.load import evaluate, task_of
 from regard.trainer.start import start
 
-SERIES = {  # moments of a season, of the context and of the horizon, and steps
-    "co2": (52, 104, 26, 300),
-    "elnino": (12, 48, 12, 300),
-    "sunspots": (11, 44, 11, 200),
+SERIES = {  # moments of a season, of the context and of the horizon, steps, and what is added to
+    "airline": (12, 24, 12, 200, "naive"),
+    "co2": (52, 104, 26, 300, "naive"),
+    "elnino": (12, 48, 12, 300, "mean"),
+    "sunspots": (11, 44, 11, 200, "naive"),
 }
 RUNGS = {"rnn": "rnn", "gru": "gru", "lstm": "lstm", "bahdanau": "bahdanau", "luong": "luong-general"}
 RUNGS |= {"transformer": "transformer-tiny"}
@@ -47,8 +48,9 @@ LEARN = (
 
 
 def settings(folder: Path, series: str, rung: str, seed: int, overrides: list[str]) -> Settings:
-    season, context, horizon, steps = SERIES[series]
+    season, context, horizon, steps, anchor = SERIES[series]
     cut = (f"forecast.season={season}", f"forecast.context={context}", f"forecast.horizon={horizon}")
+    cut = (*cut, f"forecast.anchor={anchor}")
     data = (f"data.corpus={folder / series / 'train.csv'}", f"data.valid_source={folder / series / 'train.csv'}")
     kind = "transformer" if rung == "transformer" else "recurrent"
     more = (*data, f"data.valid_target={folder / series / 'valid.csv'}", f"train.steps={steps}", f"train.seed={seed}")

@@ -3,7 +3,7 @@
     digits  pictures of 8 × 8 pixels → zero … nine            scikit-learn's, from its package
     shapes  drawn pictures → "a small red square left of a large blue circle", with what each word is about
     vowels  12 numbers a moment of a spoken vowel → speaker   Japanese Vowels (Kudo et al., 1999), from sktime's package
-    co2, elnino, sunspots   series to forecast                from statsmodels' package
+    airline, co2, elnino, sunspots   series to forecast, from the packages sktime and statsmodels
 
 A folder has `train`, `valid` and `test`, in each a file of vectors and one of answers, line by line; a series is cut
 into three, each a CSV file that goes on where the one before ends. Nothing is fetched: what comes with a package is
@@ -185,9 +185,9 @@ def _ts(path: Path) -> Iterator[tuple[NDArray[np.float64], str]]:
 # Series
 
 
-def _series(name: str, _pairs: int, _held_out: int) -> Iterator[tuple[str, Example]]:
+def _series(package: str, name: str, _pairs: int, _held_out: int) -> Iterator[tuple[str, Example]]:
     """Time and value: the first six tenths to train on, two to validate with, two to test with."""
-    with _packaged("statsmodels", f"{name}/{name}.csv").open(encoding="utf-8", newline="") as file:
+    with _packaged(package, name).open(encoding="utf-8", newline="") as file:
         _, *rows = csv.reader(file)
     moments = [(row[0], cell) for row in rows for cell in row[1:]]  # El Niño has a line a year, others one a moment
     for split in SPLITS:
@@ -199,10 +199,19 @@ def _series(name: str, _pairs: int, _held_out: int) -> Iterator[tuple[str, Examp
 SETS = {
     "digits": VectorSet(("vectors", "words"), _digits, "scikit-learn's digits (UCI, Alpaydin and Kaynak; CC BY 4.0)"),
     "shapes": VectorSet(("vectors", "words", "links"), _shapes, "drawn here"),
-    "co2": VectorSet(
-        ("csv",), partial(_series, "co2"), "CO2 at Mauna Loa by the week (Keeling and Whorf; public domain)"
+    "airline": VectorSet(
+        ("csv",),
+        partial(_series, "sktime", "data/Airline/Airline.csv"),
+        "air passengers by the month (Box and Jenkins)",
     ),
-    "elnino": VectorSet(("csv",), partial(_series, "elnino"), "sea temperature by the month (NOAA; public domain)"),
-    "sunspots": VectorSet(("csv",), partial(_series, "sunspots"), "sunspots by the year (SIDC; public domain)"),
+    "co2": VectorSet(
+        ("csv",), partial(_series, "statsmodels", "co2/co2.csv"), "CO2 on Mauna Loa by the week (Keeling and Whorf)"
+    ),
+    "elnino": VectorSet(
+        ("csv",), partial(_series, "statsmodels", "elnino/elnino.csv"), "temperature of the sea by the month (NOAA)"
+    ),
+    "sunspots": VectorSet(
+        ("csv",), partial(_series, "statsmodels", "sunspots/sunspots.csv"), "sunspots by the year (SIDC)"
+    ),
     "vowels": VectorSet(("vectors", "speaker"), _vowels, "Japanese Vowels (UCI, Kudo et al.; CC BY 4.0)"),
 }

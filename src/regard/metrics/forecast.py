@@ -132,6 +132,16 @@ def quantile_loss(truths: Matrix, found: Matrix, levels: Sequence[float] = LEVEL
     return np.maximum(shares * error, (shares - 1) * error).mean(-1)
 
 
+def widening(truths: Matrix, found: Matrix, share: float = INTERVALS[0]) -> float:
+    """How many times wider the intervals of forecasts (N, H, F, Q) would have to be to hold that share of the truths
+    (N, H, F): a quantile of the errors in half widths (conformal prediction, Vovk et al., 2005)."""
+    low, high = (LEVELS.index(round((1 + side * share) / 2, 2)) for side in (-1, 1))
+    half = np.maximum((found[..., high] - found[..., low]) / 2, 1e-9)
+    errors = np.abs(truths - found[..., MEDIAN]) / half
+    known = errors[~np.isnan(errors)]
+    return float(np.clip(np.quantile(known, share), 0.2, 5.0)) if known.size else 1.0
+
+
 def differences(history: Matrix, season: int) -> Matrix:
     """``mean |y_t − y_{t−season}|`` of each channel: what the naive forecast one season ahead was wrong by."""
     season = season if len(history) > season else 1

@@ -10,6 +10,7 @@ RUN/log.jsonl           what happened
 RUN/origin.json         where an imported model comes from; see `regard.runs.folder`
 RUN/aligner.json        which attention shows the alignment, once it was asked for
 RUN/doubt.json          how doubt is measured, once it was asked for
+RUN/calibration.json    how much wider a forecaster's intervals are than it says, from its validation text
 RUN/faithful.json       which map to believe, once it was measured
 RUN/report.html         the last report
 RUN/data/               the encoded corpus; made again when missing
@@ -47,6 +48,7 @@ PARTS = (
     *(
         "aligner.json",
         "doubt.json",
+        "calibration.json",
         "faithful.json",
         "report.html",
         "engines",
@@ -168,6 +170,10 @@ class Run:
     @property
     def labels(self) -> Path:
         return self.folder / "labels.tsv"
+
+    @property
+    def calibration(self) -> Path:
+        return self.folder / "calibration.json"
 
     @property
     def aligner(self) -> Path:

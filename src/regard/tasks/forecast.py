@@ -7,6 +7,8 @@ one in training (teacher forcing), one that was drawn in use. With the direct he
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, assert_never
@@ -23,7 +25,8 @@ from regard.data.series import Window, WindowEncoder, naive, read_windows
 from regard.data.shards import Shards, prepare_corpus
 from regard.data.tables import Row
 from regard.errors import DataError
-from regard.metrics.forecast import LEVELS, MEDIAN, ForecastResult, ForecastTally
+from regard.files import new_file
+from regard.metrics.forecast import LEVELS, MEDIAN, ForecastResult, ForecastTally, widening
 from regard.models import build
 from regard.models.generator import EncoderDecoder
 from regard.nn import masks
@@ -133,6 +136,7 @@ class Forecaster:
     cut: ForecastSettings
     device: torch.device
     run: Run | None = None
+    widening: float = 1.0  # of its intervals
     task: ClassVar[Literal["forecast"]] = "forecast"
 
     @property
@@ -167,6 +171,8 @@ class Forecaster:
                 scaled = self.quantiles(source, torch.tensor(given, dtype=torch.float32, device=self.device))
             else:
                 scaled = self.quantiles(source) if self.cut.head == "direct" else self._drawn(source)
+            median = scaled[..., MEDIAN, None]
+            scaled = median + self.widening * (scaled - median)
             for way, row, each in zip(ways, group, scaled.double().cpu().numpy(), strict=True):
                 found[row] = way.back(each)
         return found
@@ -267,6 +273,7 @@ class ForecastTask(Task):
     ) -> None:
         super().__init__(predictor.model, *data, learn, shown)
         self.predictor, self.head = predictor, head_of(predictor.cut)
+        self.widening = 1.0
         self.own = learn.scheduled_sampling if predictor.cut.head == "autoregressive" else 0.0
 
     @classmethod
@@ -286,7 +293,7 @@ class ForecastTask(Task):
     @classmethod
     def open(cls, run: Run, tokenizers: Tokenizers, train: Examples, valid: Examples, held_out: Pairs) -> Self:
         cut, cpu = run.settings.forecast, torch.device("cpu")
-        predictor = Forecaster(cls.build(run, tokenizers), _vectors(tokenizers), cut, cpu)
+        predictor = Forecaster(cls.build(run, tokenizers), _vectors(tokenizers), cut, cpu, run)
         return cls(predictor, (train, valid), run.settings.train, held_out)
 
     @classmethod
@@ -327,14 +334,20 @@ class ForecastTask(Task):
         return torch.stack(read, 1)
 
     def validate(self, device: torch.device) -> Scores:
-        """The score is the error of its own medians, in percent of that of the naive forecast."""
+        """The score is the error of its own medians, in percent of that of the naive forecast. Where the loss is the
+        lowest so far, the run remembers how much wider intervals would have to be to hold what they say."""
         scores = super().validate(device)
+        run = self.predictor.run
+        if run is not None and scores.loss < _calibration(run).get("loss", math.inf):
+            with new_file(run.calibration) as file:
+                file.write(json.dumps({"loss": scores.loss, "widening": self.widening}).encode())
         return Scores(scores.loss, scores.score, scores.name, higher_is_better=False, written=scores.written)
 
     def score(self, device: torch.device) -> tuple[float, str, Sequence[str]]:
         name, predictor = "% of naive error", replace(self.predictor, device=device)
         contexts, truths = (predictor.series(side) for side in zip(*self.samples, strict=True))
         found, cut, totals = predictor.forecast(contexts), predictor.cut, np.zeros(2)
+        self.widening = widening(np.stack(truths), np.stack(found))
         for context, truth, each in zip(contexts, truths, found, strict=True):
             guesses = each[..., MEDIAN], naive(context, cut.horizon, cut.season)
             totals += [np.nansum(np.abs(truth - guess) / predictor.vectors.deviation) for guess in guesses]
@@ -346,7 +359,15 @@ def open_forecaster(run: Run, device: str = "cpu", checkpoint_name: str | None =
     tokenizers, place = Tokenizers.load(run.tokenizer), torch.device(device)
     path = chosen_checkpoint(run, checkpoint_name)
     model = checkpoint.trained(lambda: ForecastTask.build(run, tokenizers), run, path, place)
-    return Forecaster(model, _vectors(tokenizers), run.settings.forecast, place, run)
+    wider = _calibration(run).get("widening", 1.0)
+    return Forecaster(model, _vectors(tokenizers), run.settings.forecast, place, run, wider)
+
+
+def _calibration(run: Run) -> dict[str, float]:
+    try:
+        return {name: float(value) for name, value in json.loads(run.calibration.read_bytes()).items()}
+    except (OSError, ValueError, AttributeError, TypeError):  # there is none, or none that can be read
+        return {}
 
 
 def _vectors(tokenizers: Tokenizers) -> Vectors:

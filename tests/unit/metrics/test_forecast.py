@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from statistics import NormalDist
+
 import numpy as np
 import pytest
 
@@ -14,6 +16,7 @@ from regard.metrics.forecast import (
     differences,
     naive_quantiles,
     quantile_loss,
+    widening,
 )
 
 
@@ -74,3 +77,12 @@ def test_intervals_of_the_naive_forecast_grow_with_the_seasons() -> None:
     np.testing.assert_allclose(widths[3] / widths[0], 2.0)
     np.testing.assert_allclose(found[:, :, MEDIAN], naive(history, 6, 1))
     assert differences(history, 1).shape == (2,)
+
+
+def test_intervals_are_widened_until_they_hold_what_they_say() -> None:
+    truths = np.random.default_rng(3).normal(size=(4001, 1, 1))
+    normal = np.array([NormalDist().inv_cdf(level) for level in LEVELS])
+    for wide in (0.5, 1.0, 2.0):
+        found = np.broadcast_to(wide * normal, (4001, 1, 1, len(LEVELS)))
+        assert widening(truths, found) == pytest.approx(1 / wide, rel=0.05)
+    assert widening(np.full((1, 1, 1), np.nan), found[:1]) == 1.0
