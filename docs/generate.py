@@ -1,6 +1,5 @@
-"""Write from the code docs/reference, the limits in docs/runs.md and docs/serving.md, the lines that
-docs/architecture.md links to, the studio's colours and the words that shells complete; the studio's glossary from
-docs/glossary.md, and docs/benchmarks.md from the ledger: so they agree.
+"""Write from the code docs/reference, the lines that docs/architecture.md links to, the studio's colours and the words
+that shells complete; from docs/glossary.md the studio's glossary, from the ledger docs/benchmarks.md: so they agree.
 
 python docs/generate.py
 """
@@ -168,77 +167,73 @@ def bytes_of(count: int) -> str:
     return f"{count:,} bytes"
 
 
-def reading_table() -> str:
-    """What is read of a file."""
-    swells = f"{package._SWELLS} times its size and {bytes_of(package._SLACK)}, {package._MEMBERS:,} files"
-    rows = [
-        ("a line of text, of stdin too; a unit of a TMX file; a text in Parquet", bytes_of(lines.LONGEST_LINE), 3),
-        ("a record of CSV", f"{tables.LARGEST_RECORD:,} characters", 3),
-        ("a column in a row group of Parquet, unfolded", bytes_of(parquet.LARGEST_PART), 3),
-        ("a word of a file of vectors", bytes_of(vectors._LONGEST_WORD), 3),
-        ("a line that is scored", f"{evaluate.LONGEST:,} pieces", 3),
-        ("a file of scores", bytes_of(cards._LARGEST), 3),
-        ("a log: its last", f"{bytes_of(log.LONGEST)}, {log.MOST:,} events", "the rest is not read"),
-        ("a line of a log", bytes_of(log.LONGEST_LINE), "is passed over"),
-        ("a file of an archive, and of a model from elsewhere, other than weights", bytes_of(archive._LARGEST_TEXT), 4),
-        ("an archive's list of contents", bytes_of(archive._LARGEST_CONTENTS), 4),
-        ("what tar says of one file", bytes_of(archive._LARGEST_HEADER), 4),
-        ("the header of a safetensors file", bytes_of(folder._HEADER), 4),
-        ("an archive of a model from elsewhere", swells, 4),
-        ("archives inside it, and inside those", f"{package._NESTED} deep", "are not opened"),
-        ("a vocabulary of a model from elsewhere", f"{foreign.MOST_PIECES:,} pieces", 4),
-    ]
-    found = [f"| {what} | {most} | {code} |" for what, most, code in rows]
-    return "\n".join(["| what is read | at the most | else, exit code |", "|---|---:|---|", *found, ""])
+LIMITS_PAGE = """# Limits
+
+Everything that comes from outside is bounded, and checked before memory is taken or anything is computed. What is over
+its limit is refused in one line: a verb ends with an exit code ([Runs](../runs.md#failures)), a request is answered
+with a status ([Serving](../serving.md#when-there-is-too-much)).
+"""
 
 
-def limits_table() -> str:
-    """What one request may ask for."""
+def limits_page() -> str:
+    """One table of all limits: what files hold, what a request asks for."""
+    files = ((what, most, f"exit code {end}" if end.isdigit() else end) for what, most, end in file_limits())
+    requests = ((what, most, f"status {status}") for what, most, status in request_limits())
+    rows = [f"| {what} | {most} | {answer} |" for what, most, answer in (*files, *requests)]
+    return "\n".join([SOURCE, LIMITS_PAGE, "| what | at most | otherwise |", "|---|---:|---|", *rows, ""])
+
+
+def file_limits() -> Iterator[tuple[str, str, str]]:
+    """What is read of a file, and the exit code."""
+    expanded = f"{package._SWELLS} times its size and {bytes_of(package._SLACK)}, {package._MEMBERS:,} files"
+    yield "a line of text, also of stdin; a unit of a TMX file; a text in Parquet", bytes_of(lines.LONGEST_LINE), "3"
+    yield "a record of CSV", f"{tables.LARGEST_RECORD:,} characters", "3"
+    yield "a column in a row group of Parquet, uncompressed", bytes_of(parquet.LARGEST_PART), "3"
+    yield "a word in a file of word vectors", bytes_of(vectors._LONGEST_WORD), "3"
+    yield "a line that is scored", f"{evaluate.LONGEST:,} pieces", "3"
+    yield "a file of scores", bytes_of(cards._LARGEST), "3"
+    yield "a log", f"{bytes_of(log.LONGEST)}, {log.MOST:,} events", "only its end is read"
+    yield "a line of a log", bytes_of(log.LONGEST_LINE), "the line is skipped"
+    yield "a file other than weights, in an archive or an imported model", bytes_of(archive._LARGEST_TEXT), "4"
+    yield "the list of contents of an archive", bytes_of(archive._LARGEST_CONTENTS), "4"
+    yield "the tar header of one file", bytes_of(archive._LARGEST_HEADER), "4"
+    yield "the header of a safetensors file", bytes_of(folder._HEADER), "4"
+    yield "the archive of an imported model, unpacked", expanded, "4"
+    yield "archives inside archives, of an imported model", f"{package._NESTED} deep", "they are not opened"
+    yield "the vocabulary of an imported model", f"{foreign.MOST_PIECES:,} pieces", "4"
+
+
+def request_limits() -> Iterator[tuple[str, str, str]]:
+    """What one request may ask for, and the status."""
     own = Limits()
-    rows = [
-        ("a body", f"{own.body >> 20} MiB", 413),
-        ("a file of a corpus, as it is sent", f"{own.upload >> 30} GiB", 413),
-        ("corpora that were sent", f"{corpora.MOST}", 503),
-        ("head and body of a request, until they have arrived", f"{own.reading:g} s", 408),
-        ("lists and objects of JSON inside each other", f"{own.depth}", 400),
-        ("a number in JSON", f"{own.digits} digits", 400),
-        ("fields of a form", f"{own.fields:,}", 400),
-        ("texts of one request", f"{own.texts}", "413, `/translate` 400"),
-        ("a text", f"{own.text:,} characters", "413, `/translate` 400"),
-        ("a prefix, a sentence among several, an override", f"{limits.LINE:,} characters", 400),
-        ("a word", f"{limits.WORD} characters", 400),
-        ("a name: run, checkpoint, corpus, preset, language", f"{limits.NAME} characters", 400),
-        ("elements of HTML inside each other, in one sentence", f"{markup.DEEPEST}", 400),
-        ("hypotheses of a beam, outputs", f"{limits.BEAM}", 400),
-        ("pieces that a language model adds", f"{limits.LENGTH}", 400),
-        ("edits at once", f"{edits.MOST}", 400),
-        ("a string or a list in an edit", f"{edits.LONGEST:,} long", 400),
-        ("a text or an output that is looked into", f"{replay.MOST_PIECES:,} pieces", 400),
-        ("attention weights of one trace", f"{replay.MOST_NUMBERS:,}", 400),
-        ("pieces written × all pieces, where each has a gradient", f"{look.MOST_STEPS:,}", 400),
-        ("sentences in which a word is looked at", f"{limits.SENTENCES}", 400),
-        ("overrides of a training", f"{limits.OVERRIDES}", 400),
-        ("runs that are compared at once", f"{limits.COMPARED}", 400),
-        ("trainings at once; comparisons", f"{jobs.TRAININGS}; {jobs.COMPARISONS}", 429),
-        ("texts and calls that wait for one model (`serve.queue`)", f"{own.queue:,}", 429),
-        ("seconds that a request may take (`serve.timeout`)", f"{own.seconds:g}", 504),
-        ("weights in memory, engines included (`serve.memory`)", f"{own.memory >> 30} GiB", 503),
-        ("requests at once; of connections, those that have asked for nothing go first", f"{own.connections}", 503),
-    ]
-    found = [f"| {what} | {most} | {status} |" for what, most, status in rows]
-    return "\n".join(["| what | at the most | else |", "|---|---:|---|", *found, ""])
-
-
-MARKS = "<!-- limits: made by `make docs` -->\n", "<!-- /limits -->"
-
-
-LIMITS = {"runs.md": reading_table, "serving.md": limits_table}
-
-
-def limits_page(name: str) -> str:
-    """A page with its table of limits as it is now."""
-    before, _, rest = (DOCS / name).read_text(encoding="utf-8").partition(MARKS[0])
-    return f"{before}{MARKS[0]}{LIMITS[name]()}{MARKS[1]}{rest.partition(MARKS[1])[2]}"
+    yield "the body of a request", f"{own.body >> 20} MiB", "413"
+    yield "an uploaded file of a corpus", f"{own.upload >> 30} GiB", "413"
+    yield "uploaded corpora", f"{corpora.MOST}", "503"
+    yield "time until head and body of a request have arrived", f"{own.reading:g} s", "408"
+    yield "depth of nested lists and objects in JSON", f"{own.depth}", "400"
+    yield "a number in JSON", f"{own.digits} digits", "400"
+    yield "fields of a form", f"{own.fields:,}", "400"
+    yield "texts in one request", f"{own.texts}", "413, `/translate` 400"
+    yield "a text", f"{own.text:,} characters", "413, `/translate` 400"
+    yield "a prefix, a sentence in a list, an override", f"{limits.LINE:,} characters", "400"
+    yield "a word", f"{limits.WORD} characters", "400"
+    yield "a name: run, checkpoint, corpus, preset, language", f"{limits.NAME} characters", "400"
+    yield "depth of nested HTML elements in one sentence", f"{markup.DEEPEST}", "400"
+    yield "hypotheses of a beam; outputs", f"{limits.BEAM}", "400"
+    yield "pieces that a language model adds", f"{limits.LENGTH}", "400"
+    yield "edits at once", f"{edits.MOST}", "400"
+    yield "the length of a string or list in an edit", f"{edits.LONGEST:,}", "400"
+    yield "a text or output to look into", f"{replay.MOST_PIECES:,} pieces", "400"
+    yield "attention weights of one trace", f"{replay.MOST_NUMBERS:,}", "400"
+    yield "pieces written × all pieces, where each has a gradient", f"{look.MOST_STEPS:,}", "400"
+    yield "sentences for the meaning of one word", f"{limits.SENTENCES}", "400"
+    yield "overrides of a training", f"{limits.OVERRIDES}", "400"
+    yield "runs in one comparison", f"{limits.COMPARED}", "400"
+    yield "trainings at once; comparisons at once", f"{jobs.TRAININGS}; {jobs.COMPARISONS}", "429"
+    yield "texts and calls waiting for one model (`serve.queue`)", f"{own.queue:,}", "429"
+    yield "the time of a request (`serve.timeout`)", f"{own.seconds:g} s", "504"
+    yield "weights in memory, engines included (`serve.memory`)", f"{own.memory >> 30} GiB", "503"
+    yield "requests at once; idle connections are closed first", f"{own.connections}", "503"
 
 
 _LINK = re.compile(r"(\[`([\w.]+)`\]\(\.\./(src/regard/[\w/]+\.py)#L)\d+\)")
@@ -350,7 +345,12 @@ def verb_words(name: str, command: Any) -> dict[str, Any]:
 
 SIGNS = {"run": r"RUN|^runs?$", "preset": "PRESET", "setting": "SETTING=VALUE", "name": "^setting$", "verb": "VERB"}
 
-PAGES = {"settings.md": settings_page, "presets.md": presets_page, "attention.md": attention_page}
+PAGES = {
+    "settings.md": settings_page,
+    "presets.md": presets_page,
+    "attention.md": attention_page,
+    "limits.md": limits_page,
+}
 
 
 def benchmarks() -> dict[str, str]:
@@ -367,6 +367,6 @@ if __name__ == "__main__":
     completion.TABLE.write_text(completion_table(), encoding="utf-8")
     (STUDIO_PIECES / "colours.js").write_text(colours.module(), encoding="utf-8")
     (STUDIO_PIECES / "words.js").write_text(words_module(), encoding="utf-8")
-    pages = {name: limits_page(name) for name in LIMITS} | {"architecture.md": architecture_page()}
+    pages = {"architecture.md": architecture_page()}
     for name, text in {**benchmarks(), **pages}.items():
         (DOCS / name).write_text(text, encoding="utf-8")

@@ -76,6 +76,8 @@ ASKED: dict[str, list[Ask]] = {
         Ask(body={"q": f"<p>{CAT} <b>{RIVER}</b></p>", "source": "en", "target": "fr", "format": "html"}),
         Ask(body={"q": CAT, "source": "en", "target": "xx"}),
     ],
+    "post /translate_file": [Ask(body={"source": "en", "target": "fr"})],  # files go by multipart: tests send them
+    "get /download_file/{name}": [Ask({"name": "nowhere.po"})],
     "post /detect": [Ask(body={"q": "le chat noir a mangé la souris"}), Ask(body={})],
     "post /api/v1/sentences": [Ask(body={"text": "The cat sleeps. Dr. Smith does not."})],
     "post /api/v1/translate": [
@@ -92,6 +94,7 @@ ASKED: dict[str, list[Ask]] = {
     ],
     "post /api/v1/importance": about(text=CAT),
     "post /api/v1/gates": about(text=CAT),
+    "post /api/v1/map": about(text=CAT),
     "post /api/v1/beam": about(text=CAT, beam=3),
     "post /api/v1/meaning": about(word="the", sentences=[CAT, RIVER]),
     "post /api/v1/walkthrough": [*about(text=CAT), *about(text=CAT, word=1, side="decoder")],

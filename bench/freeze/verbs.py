@@ -27,6 +27,7 @@ ABOUT_RUNS: dict[str, list[list[str]]] = {
     "beam": [[CAT, "decode.beam=3"]],
     "meaning": [["the", CAT, RIVER]],
     "card": [[]],
+    "doubt": [["--source", "few.en"]],
     "runs show": [[]],
     "runs verify": [[]],
 }
@@ -52,9 +53,12 @@ ONCE: dict[str, list[list[str]]] = {
     "import": [["nowhere"], ["few.en"], ["runs"]],  # what it makes of real models is compared with them in tests
     "compare": [["runs/attentive", "runs/transformer", *FEW, "measure.trials=50"], ["runs/plain", "runs/tagger"]],
     "report": [["runs/attentive", *FEW], ["runs/nowhere"]],
+    "faithful": [["runs/attentive", "--source", "few.en", "measure.limit=3", "measure.resamples=50"]],
     "serve": [[], ["runs/nowhere"]],
     "studio": [["runs", "--token", "short"]],
     "doctor": [[]],
+    "docs": [["no-such-page"]],  # a page that is there would be opened
+    "cite": [[], ["runs/attentive"]],
     "help": [[], ["train"], ["data", "check"], ["nonsense"]],
     "data make": [["fable", "made", "--pairs", "20", "--held-out", "5"]],
     "data check": [["fable/train.en", "fable/train.fr"], ["few.en", "fable/train.fr"]],

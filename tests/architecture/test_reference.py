@@ -20,11 +20,6 @@ def test_a_page_is_current(name: str) -> None:
     assert (DOCS / "reference" / name).read_text(encoding="utf-8") == generate.PAGES[name](), "run `make docs`"
 
 
-@pytest.mark.parametrize("name", generate.LIMITS)
-def test_the_limits_in_the_docs_are_those_of_the_code(name: str) -> None:
-    assert (DOCS / name).read_text(encoding="utf-8") == generate.limits_page(name), "run `make docs`"
-
-
 def test_the_architecture_page_links_to_where_things_are() -> None:
     assert (DOCS / "architecture.md").read_text(encoding="utf-8") == generate.architecture_page(), "run `make docs`"
 
