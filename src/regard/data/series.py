@@ -69,8 +69,7 @@ def read_windows(corpus: Corpus, cut: ForecastSettings, part: Part) -> Iterator[
             yield line, context, future
     if not found:
         length = f"forecast.context + forecast.horizon = {cut.context + cut.horizon} moments"
-        which = {"": "", "train": " before what is held out", "valid": " with what is held out"}[part]
-        raise DataError(f"{corpus.paths[-1]}: no series has {length}{which}; give longer ones, or make these smaller")
+        raise DataError(f"{corpus.paths[-1]}: no series has {length} to {part or 'test'} with; give longer ones")
 
 
 def windows(values: Matrix, cut: ForecastSettings, part: Part, begin: int = 0) -> Iterator[tuple[Matrix, Matrix]]:

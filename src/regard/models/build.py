@@ -83,14 +83,7 @@ def encoder_decoder(
         )
     target = _embedding(model, target_size, writes=True)
     source: SourceEmbedding = target if model.tie == "all" else _source_embedding(model, source_size, vectors=vectors)
-    match model:
-        case knobs.RecurrentModel():
-            return EncoderDecoder(_recurrent_encoder(model, source), _recurrent_decoder(model, target, target_size))
-        case knobs.TransformerModel():
-            encoder = _transformer_encoder(model, source)  # draws its weights first
-            return EncoderDecoder(encoder, _transformer_decoder(model, target, target_size, cross=True))
-        case _:
-            assert_never(model)
+    return _join(model, source, target, target_size)
 
 
 def forecaster(model: knobs.ModelSettings, features: int, written: int, outputs: int) -> EncoderDecoder:
@@ -99,16 +92,21 @@ def forecaster(model: knobs.ModelSettings, features: int, written: int, outputs:
     _reads_plain_ids(model, "a forecaster")
     source = VectorEmbedding(features, model.width, model.reach)
     target = VectorEmbedding(written, model.width)  # without neighbours: the next one is not known yet
-    match model:
-        case knobs.RecurrentModel():
-            made = EncoderDecoder(_recurrent_encoder(model, source), _recurrent_decoder(model, target, outputs))
-        case knobs.TransformerModel():
-            encoder = _transformer_encoder(model, source)
-            made = EncoderDecoder(encoder, _transformer_decoder(model, target, outputs, cross=True))
-        case _:
-            assert_never(model)
+    made = _join(model, source, target, outputs)
     init.zeros_(made.decoder.output.weight)
     return made
+
+
+def _join(model: knobs.ModelSettings, source: SourceEmbedding, target: TargetEmbedding, size: int) -> EncoderDecoder:
+    """An encoder, which draws its weights first, and a decoder with outputs of this size."""
+    match model:
+        case knobs.RecurrentModel():
+            return EncoderDecoder(_recurrent_encoder(model, source), _recurrent_decoder(model, target, size))
+        case knobs.TransformerModel():
+            encoder = _transformer_encoder(model, source)
+            return EncoderDecoder(encoder, _transformer_decoder(model, target, size, cross=True))
+        case _:
+            assert_never(model)
 
 
 def language_model(model: knobs.ModelSettings, size: int) -> LanguageModel:

@@ -656,6 +656,8 @@ class Settings(Frozen):
             return self
         if self.text.source.kind != "vectors":
             raise SettingsError("text.source.kind = text: a forecaster reads numbers; use 'vectors'")
+        if self.train.scheduled_sampling:
+            raise SettingsError("train.scheduled_sampling: is for words; use 0, or forecast.head = 'direct'")
         for name in ("context", "horizon"):
             if (value := getattr(self.forecast, name)) > self.data.longest:
                 problem = "data.longest leaves all examples out"

@@ -16,12 +16,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, assert_never
 import numpy as np
 import torch
 import torch.nn.functional as F
-from numpy.typing import NDArray
 from torch import Tensor
 
 from regard.data.encoding import Examples, RowEncoder
 from regard.data.lines import Progress
-from regard.data.series import Window, WindowEncoder, naive, read_windows
+from regard.data.series import Matrix, Window, WindowEncoder, naive, read_windows
 from regard.data.shards import Shards, prepare_corpus
 from regard.data.tables import Row
 from regard.errors import DataError
@@ -30,7 +29,6 @@ from regard.metrics.forecast import LEVELS, MEDIAN, ForecastResult, ForecastTall
 from regard.models import build
 from regard.models.generator import EncoderDecoder
 from regard.nn import masks
-from regard.nn.fast import random as chance
 from regard.nn.fast.output_loss import widened
 from regard.nn.observe import UNOBSERVED, Observer
 from regard.runs import checkpoint
@@ -50,7 +48,6 @@ if TYPE_CHECKING:
 
     from regard.tasks.corpus import Files, Material
 
-Matrix = NDArray[np.float64]
 OWN, GIVEN = "own predictions", "given the true past"
 NARROWEST = 1e-3  # the least deviation that a normal distribution may have
 
@@ -141,7 +138,6 @@ class Forecaster:
 
     @property
     def known(self) -> KnownWords | None:
-        """There are no words."""
         return None
 
     @property
@@ -274,7 +270,6 @@ class ForecastTask(Task):
         super().__init__(predictor.model, *data, learn, shown)
         self.predictor, self.head = predictor, head_of(predictor.cut)
         self.widening = 1.0
-        self.own = learn.scheduled_sampling if predictor.cut.head == "autoregressive" else 0.0
 
     @classmethod
     def material(cls, files: Files, settings: Settings) -> Material:
@@ -307,31 +302,14 @@ class ForecastTask(Task):
     def forward(self, batch: Tensors, *, static: bool = False) -> Tensor:  # noqa: ARG002
         """The loss of the numbers that are known, a mean over channels, summed over moments."""
         source, read = drop_words(batch.source, self.word_dropout), batch.target_in
-        share = self.own * self.progress if self.training and self.own else 0.0
         if self.predictor.cut.head == "direct":
             read = drop_words(read, 1.0)
-        elif share:
-            read = self._own_moments(source, read, share)
         _, state = self.model.start(source)
         features, _ = self.model.advance(read, state, masks.padding(read))
         found = self.predictor.described(self.model.project(features))  # (B, H, F, P)
         truth, missing = batch.target_out[..., 1:].chunk(2, -1)  # (B, H, F)
         real = (missing == 0) & masks.padding(batch.target_out)[..., None]
         return (self.head.loss(found, truth) * real).sum() / self.predictor.channels
-
-    @torch.no_grad()
-    def _own_moments(self, source: Tensor, true: Tensor, share: float) -> Tensor:
-        """Scheduled sampling: at each moment the true one before it or, by chance, one that the model draws."""
-        vector, state = self.model.start(source)
-        read = [vector]
-        for moment in range(1, true.shape[1]):
-            found, state = self.model.step(vector, state)
-            found = self.predictor.described(found)
-            drawn = self.head.at(found, chance.uniform(found.shape[:-1], found.device).clamp(1e-4, 1 - 1e-4))
-            own = (chance.uniform(true.shape[:1], true.device) < share) & (true[:, moment, 0] == VECTOR)
-            vector = torch.where(own[:, None], as_vectors(drawn), true[:, moment])
-            read.append(vector)
-        return torch.stack(read, 1)
 
     def validate(self, device: torch.device) -> Scores:
         """The score is the error of its own medians, in percent of that of the naive forecast. Where the loss is the
