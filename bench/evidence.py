@@ -30,7 +30,7 @@ from pathlib import Path
 
 from regard.cli.display import display
 from regard.explain.attribution import word_map
-from regard.explain.contextual import cosines, find, meaning
+from regard.explain.meaning import cosines, find, meaning
 from regard.fable.corpus import pronoun_riddles
 from regard.fable.sentence import ParallelSentence
 from regard.settings.demo import PRESET, demo_settings

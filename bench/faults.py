@@ -152,7 +152,7 @@ def uses(run: Path, place: Path) -> list[tuple[object, ...]]:
         ("runs", "ls", run.parent),
         ("runs", "show", run),
         ("runs", "verify", run),
-        ("runs", "export", run, place / "x.tar", "--all"),
+        ("runs", "export", run, place / "x.tar", "--to", "archive-all"),
         ("predict", run, "the cat") if run.name == "tags" else ("translate", run, "the cat sees"),
         ("train", "--resume", run, "--steps", "+1", "--device", "cpu"),
     ]

@@ -52,7 +52,7 @@ from regard.settings import (
     VectorSettings,
     WindowSettings,
 )
-from regard.settings.call import DecodeSettings, MeasureSettings, ServeSettings
+from regard.settings.call import CallSettings, DecodeSettings, MeasureSettings, ServeSettings
 from regard.settings.help import all_fields
 from regard.settings.loading import written
 from regard.settings.reading import Frozen
@@ -287,7 +287,7 @@ def completion_table() -> str:
     """All that `regard.cli.completion` offers but runs, which are where it is asked."""
     root = typer.main.get_command(app)
     settings = {}
-    for path, field in all_fields():
+    for path, field in (*all_fields(Settings), *all_fields(CallSettings)):
         values = completed_values(field.annotation, None if field.is_required() else field.default)
         known = settings.setdefault(path, {"about": brief(field.description), "values": []})
         known["values"] += [value for value in values if value not in known["values"] and " " not in value]
@@ -324,7 +324,7 @@ def verb_words(name: str, command: Any) -> dict[str, Any]:
     """What may stand behind a verb."""
     parameters = command.get_params(typer.Context(command))
     arguments = [each for each in parameters if each.param_type_name == "argument"]
-    training = [path for path, _ in all_fields(calls=False)]
+    training = [path for path, _ in all_fields(Settings)]
     words = [[kind for kind, sign in SIGNS.items() if re.search(sign, each.metavar or each.name)] for each in arguments]
     return {
         "about": brief(command.help),

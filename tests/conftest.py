@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import threading
@@ -22,6 +23,9 @@ pytest_plugins = ["raises"]
 
 LONG = {"test_documented_commands", "test_studio_train", "test_studio_training", "test_studio_compare", "test_training"}
 
+# While modules and tests are collected nearly nothing is garbage, and to look for it would take 40 % of the time.
+gc.set_threshold(50_000, 20, 50)
+
 torch.set_num_threads(1)  # the models are tiny: a second thread only waits
 os.environ["OMP_NUM_THREADS"] = "1"  # so it does in the processes that tests begin
 
@@ -29,6 +33,12 @@ os.environ["OMP_NUM_THREADS"] = "1"  # so it does in the processes that tests be
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What takes many seconds comes first: at the end, no process waits for another's last test."""
     items.sort(key=lambda item: item.path.stem not in LONG)
+
+
+def pytest_collection_finish() -> None:
+    """What is there now stays: it is not looked through for garbage again."""
+    gc.freeze()
+    gc.set_threshold(10_000, 10, 10)
 
 
 @pytest.fixture(autouse=True)

@@ -16,7 +16,6 @@ import sentencepiece
 import torch
 import transformers
 from torch import Tensor
-from transformers import PreTrainedModel
 
 import marian_files
 import tiny
@@ -93,12 +92,12 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-def random_model(kind: str, **changes: Any) -> PreTrainedModel:
+def random_model(kind: str, **changes: Any) -> transformers.PreTrainedModel:
     name, values = KINDS[kind]
     config = getattr(transformers, f"{name}Config")(**{"vocab_size": 29, **SIZES, **values, **changes})
     torch.manual_seed(5)
     family = {"Marian": "MarianMTModel"}.get(name, f"{name}ForConditionalGeneration")
-    model: PreTrainedModel = getattr(transformers, family)(config).eval()
+    model: transformers.PreTrainedModel = getattr(transformers, family)(config).eval()
     with torch.no_grad():
         for parameter in model.parameters():
             if parameter.dim() == 1:
@@ -125,14 +124,14 @@ def pieces_of(model: bytes) -> list[str]:
     return [processor.id_to_piece(number) for number in range(processor.get_piece_size())]
 
 
-def saved(kind: str, folder: Path, **changes: Any) -> PreTrainedModel:
+def saved(kind: str, folder: Path, **changes: Any) -> transformers.PreTrainedModel:
     """A model with a tokenizer, as `transformers` keeps them."""
     model = random_model(kind, **changes)
     model.save_pretrained(folder)
     return model
 
 
-def opus(folder: Path, *languages: str) -> PreTrainedModel:
+def opus(folder: Path, *languages: str) -> transformers.PreTrainedModel:
     spm = trained_pieces()
     pieces = [
         "</s>",

@@ -55,7 +55,7 @@ ONCE: dict[str, list[list[str]]] = {
     "report": [["runs/attentive", *FEW], ["runs/nowhere"]],
     "faithful": [["runs/attentive", "--source", "few.en", "measure.limit=3", "measure.resamples=50"]],
     "serve": [[], ["runs/nowhere"]],
-    "studio": [["runs", "--token", "short"]],
+    "studio": [["runs", "serve.token=short"]],
     "doctor": [[]],
     "docs": [["no-such-page"]],  # a page that is there would be opened
     "cite": [[], ["runs/attentive"]],

@@ -1,4 +1,4 @@
-"""``python -m regard`` is ``regard``. Both begin here, so that Ctrl-C is quiet from the first moment on."""
+"""The program ``regard``, also ``python -m regard``. Ctrl-C ends it without a traceback, also during the imports."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ import sys
 
 
 def main() -> None:
-    """Import the command line and run it, or only answer a shell that completes a word."""
+    """Run the command line, or answer a shell that completes a word."""
     try:
         if os.environ.get("_REGARD_COMPLETE", "").startswith("complete_"):
             from regard.cli.completion import answer  # noqa: PLC0415
 
             sys.exit(answer(os.environ))
-        signal.signal(signal.SIGINT, lambda *_: sys.exit(130))  # nothing is begun that would have to be ended
+        signal.signal(signal.SIGINT, lambda *_: sys.exit(130))  # there is nothing to clean up yet
         from regard.cli.main import main as run  # noqa: PLC0415
 
         signal.signal(signal.SIGINT, signal.default_int_handler)
         run()
-    except KeyboardInterrupt:  # in the moment between
+    except KeyboardInterrupt:  # between the two handlers
         sys.exit(130)
 
 

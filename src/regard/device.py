@@ -1,4 +1,4 @@
-"""Where to compute, and with how many threads."""
+"""Which device computes, and with how many threads."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _one_by_one = threading.Lock()
 
 
 def pick_device(name: str = "auto") -> torch.device:
-    """``auto`` is the GPU where there is one; of several, torchrun's processes take one each."""
+    """``auto`` is the GPU if there is one; of several, each of torchrun's processes takes one."""
     if name == "auto" and not torch.cuda.is_available():
         return torch.device("cpu")
     device = torch.device("cuda" if name == "auto" else name)
@@ -23,7 +23,7 @@ def pick_device(name: str = "auto") -> torch.device:
     if device != torch.device("cuda") or not own.isdecimal():
         return device
     count = torch.cuda.device_count()
-    if count == 1 and os.environ.get("CUDA_VISIBLE_DEVICES"):  # a launcher lets each process see its own alone
+    if count == 1 and os.environ.get("CUDA_VISIBLE_DEVICES"):  # each process sees only its own GPU
         return torch.device("cuda", 0)
     if int(own) >= count:
         there = "is 1 GPU" if count == 1 else f"are {count} GPUs"
@@ -34,9 +34,9 @@ def pick_device(name: str = "auto") -> torch.device:
 def take_threads(count: int) -> None:
     """Set torch's number of threads for this thread; other threads keep theirs.
 
-    Every thread that computes has a team of its own, and teams that together have more threads than there are cores
-    sleep between two operations: each is then half as fast, also while the others do nothing. Torch's number is that
-    of the process, which a thread takes over when it first asks; so it asks first, and another thread puts it back.
+    Every thread that computes has a team of threads. If all teams together have more threads than there are cores, each
+    is half as fast, also while the others do nothing. Torch's number belongs to the process, and a thread copies it at
+    its first use; so this thread sets and uses it, and another thread sets it back.
     """
     with _one_by_one:
         before = torch.get_num_threads()

@@ -1,7 +1,7 @@
-"""Every complaint Regard makes: one line that says where, what is wrong, and what would be right.
+"""The errors that a user can solve: one line that says where, what is wrong, and what would be right.
 
-The grammar is fixed, ``where = value: what is wrong; what would be right``, so that people learn to
-read it once. The class decides the exit code of the command line (and the HTTP status of the service).
+The grammar is always ``where = value: what is wrong; what would be right``. The class decides the exit code of the
+command line and the HTTP status of the service.
 """
 
 from __future__ import annotations
@@ -17,10 +17,8 @@ from typing import Any, ClassVar
 
 
 class RegardError(Exception):
-    """A problem the user can solve. Its text is a single line; `hint` is a command that helps, where there is one.
-
-    The command line prints the hint below, indented. It is no part of the text, so that a service can leave it out.
-    """
+    """A problem the user can solve. Its text is a single line. `hint` is a command that helps, if there is one; the
+    command line prints it below, a service leaves it out."""
 
     exit_code: ClassVar[int] = 1
 
@@ -30,30 +28,30 @@ class RegardError(Exception):
 
 
 class SettingsError(RegardError):
-    """A setting, flag or argument that cannot be meant as it stands."""
+    """A setting, flag or argument that makes no sense."""
 
     exit_code = 2
 
 
 class DataError(RegardError):
-    """A corpus, file or sequence that cannot be used as it stands."""
+    """A corpus, file or sequence that cannot be used as it is."""
 
     exit_code = 3
 
 
 class ModelError(RegardError):
-    """A model, run folder or checkpoint that does not fit what is asked of it."""
+    """A model, run folder or checkpoint that is damaged or cannot be used for this."""
 
     exit_code = 4
 
 
 class ResourceError(RegardError):
-    """Memory, disk, a port or an optional package that is not there."""
+    """Memory, disk, a port or an optional package that is missing."""
 
     exit_code = 5
 
 
-# What the system refuses, and what to do about it: the same line from every verb and every route.
+# Errors of the system, and what to do about them.
 _REFUSED = {
     errno.ENOSPC: "the disk is full; free some space, or choose another place",
     errno.EDQUOT: "your share of the disk is full; free some space, or choose another place",
@@ -78,17 +76,15 @@ _SYSTEM = re.compile(r"os error (\d+)")  # how the library of safetensors, writt
 
 
 def failure(error: BaseException) -> RegardError | None:
-    """What has failed, by its kind: a complaint of ours as it is, and what the disk or the memory refused in our words.
-
-    None for anything else, which is a bug of ours.
-    """
+    """Any error as a `RegardError`: one of ours unchanged, errors of the disk and the memory in our words. None for all
+    others, which are bugs."""
     known: RegardError | None = None
     match error:
         case RegardError():
             known = error
         case io.UnsupportedOperation() | TimeoutError() | ConnectionError() if not error.filename:
-            pass  # nothing that the disk has refused
-        case BlockingIOError() if hasattr(error, "characters_written"):  # by a buffered writer, of a pipe or terminal
+            pass  # not an error of the disk
+        case BlockingIOError() if hasattr(error, "characters_written"):  # a buffered writer to a pipe or terminal
             known = ResourceError("output: takes no more now, and does not block; write to a file, or through cat")
         case OSError():
             known = _of_system(error.errno, error.filename or error.filename2, str(error))
@@ -116,13 +112,13 @@ def _of_system(number: int | None, path: object, text: str) -> RegardError:
         return DataError(f"{where}: is not there; check the name")
     if number == errno.ENOMEM:
         return ResourceError(_NO_MEMORY)
-    if number is None:  # no refusal of the system's: a file that a library cannot read
+    if number is None:  # not an error of the system: a library cannot read the file
         return DataError(f"{where}: cannot be read; {text}")
     return ResourceError(f"{where}: {_REFUSED.get(number) or os.strerror(number)}")
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """The closest known name as a hint, or the whole list when nothing is close."""
+    """The closest known name as a hint, or the whole list if no name is close."""
     names = sorted(known)
     close = get_close_matches(word, names, n=1, cutoff=0.6)
     return f"did you mean '{close[0]}'?" if close else f"known: {', '.join(names)}"

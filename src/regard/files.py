@@ -1,6 +1,6 @@
-"""Writing that either happens or does not: a file or folder is made beside its place and renamed into it.
+"""Atomic writing: a file or folder is made under a temporary name in the same folder, and then renamed.
 
-A reader therefore never sees half a file, and a crash leaves the previous version as it was.
+A reader never sees half a file, and a crash leaves the previous version unchanged.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _OPENED = ("/dev/fd", "/dev/stdin", "/dev/stdout", "/dev/stderr")
 
 @contextmanager
 def new_file(path: Path) -> Iterator[BinaryIO]:
-    """A binary file that takes the place of `path` when the block ends well, and vanishes when not.
+    """A binary file that replaces `path` when the block ends without an error, and is removed if not.
 
-    A link is followed: what it points to is replaced, and the link stays. What is replaced keeps its permissions. A
-    pipe or a device cannot be replaced, and is written to as it is.
+    A link stays, and the file that it points to is replaced. The new file has the permissions of the old one. A pipe or
+    a device cannot be replaced, and is written to directly.
     """
     if _is_stream(path):
         with path.open("wb") as file:
@@ -59,26 +59,26 @@ def new_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def write_object(path: Path, values: Mapping[str, Any]) -> None:
-    """Keep values as JSON."""
+    """Write values as JSON."""
     with new_file(path) as file:
         file.write(json.dumps(values).encode())
 
 
 def read_object(path: Path) -> dict[str, Any] | None:
-    """What was kept; None where there is nothing, or nothing that can be read."""
+    """What `write_object` wrote; None if there is no such file, or it cannot be read."""
     try:
-        found = json.loads(path.read_bytes())
+        values = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    return values if isinstance(values, dict) else None
 
 
 @contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
-    """An empty folder that takes the place of `path` when the block ends well, and vanishes when not.
+    """An empty folder that replaces `path` when the block ends without an error, and is removed if not.
 
-    An old one changes places with it in one step, where the system can do that, and is removed last. Elsewhere it
-    steps aside first: after a kill in that moment it is found as `.NAME.….old`.
+    If the system can do so, old and new folder exchange their names in one step. If not, the old one is renamed first;
+    if the process is killed just then, it is left as `.NAME.….old`.
     """
     _make_parent(path)
     beside = _beside(path)
@@ -96,7 +96,7 @@ def new_folder(path: Path) -> Iterator[Path]:
                 beside.rename(path)
         _sync_names(path.parent)
     except BaseException as error:
-        if old != beside and not path.exists():  # it has stepped aside for nothing
+        if old != beside and not path.exists():  # the old folder was renamed, the new one was not
             with suppress(OSError):
                 old.rename(path)
         shutil.rmtree(beside, ignore_errors=True)
@@ -106,7 +106,7 @@ def new_folder(path: Path) -> Iterator[Path]:
 
 
 def _name(error: BaseException, path: Path, beside: Path) -> None:
-    """Errors of the disk name the file that was asked for, not the temporary one."""
+    """Let an error of the disk name the file that was asked for, not the temporary one."""
     if (
         isinstance(error, OSError)
         and error.errno
@@ -118,18 +118,18 @@ def _name(error: BaseException, path: Path, beside: Path) -> None:
 def _make_parent(path: Path) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-    except FileExistsError as error:  # as a file
+    except FileExistsError as error:  # it is a file
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), error.filename) from None
 
 
 def _is_stream(path: Path) -> bool:
-    """Whether this is a pipe, a device or a name of an open file, such as /dev/stdout: nothing to put another into."""
+    """Whether this is a pipe, a device or a name of an open file, such as /dev/stdout, which cannot be replaced."""
     named = any(path.is_relative_to(each) for each in _OPENED)
     return named or (path.exists() and not path.is_file() and not path.is_dir())
 
 
 def _beside(path: Path) -> Path:
-    """A free name in the same folder, hidden; to be made when it is opened, with the usual permissions."""
+    """A free hidden name in the same folder."""
     return path.with_name(f".{path.name[:100]}.{secrets.token_hex(6)}")
 
 
@@ -137,7 +137,7 @@ _HERE, _EXCHANGE = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of <fcntl.h> and <lin
 
 
 def _exchange(first: Path, second: Path) -> bool:
-    """Let two folders change names in one step; False where the system or its disk cannot."""
+    """Exchange the names of two folders in one step; False if the system or the disk cannot."""
     try:
         rename = ctypes.CDLL(None).renameat2  # Linux
     except (AttributeError, OSError, TypeError):
@@ -145,25 +145,25 @@ def _exchange(first: Path, second: Path) -> bool:
     return rename(_HERE, os.fsencode(first), _HERE, os.fsencode(second), _EXCHANGE) == 0
 
 
-# Locks: they are the system's, and end with the process that has them, however it ends
+# Locks of the system, which end with the process that has them, however it ends
 
 
 def lock(handle: int, *, shared: bool = False) -> bool | None:
-    """Take the lock of an open file or folder. False where another process has it; None where there are no locks."""
+    """Take the lock of an open file or folder. False if another process has it; None if there are no locks."""
     if sys.platform == "win32":
         return None
     try:
         fcntl.flock(handle, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
-    except OSError:  # a file system that has none
+    except OSError:  # a file system without locks
         return None
     return True
 
 
 @contextmanager
 def locked(folder: Path, *, shared: bool = False) -> Iterator[bool | None]:
-    """Hold the lock of a folder for a while, if no other process does; gives what `lock` says."""
+    """Hold the lock of a folder, if no other process does; yields what `lock` returns."""
     if sys.platform == "win32":  # no way to open a folder
         yield None
         return
@@ -177,19 +177,19 @@ def locked(folder: Path, *, shared: bool = False) -> Iterator[bool | None]:
 # What killed processes leave behind
 
 _LEFT = re.compile(r"\.(?P<name>.+)\.[0-9a-f]{12}(?P<old>\.old)?|\.(.+\.removed|work)\.\w{8}")
-_YOUNG, _VERY_YOUNG = 24 * 3600.0, 60.0  # seconds: may be in use, where there are no locks and where there are
+_YOUNG, _VERY_YOUNG = 24 * 3600.0, 60.0  # seconds: a younger file may be in use, without locks and with them
 
 
 def is_leftover(name: str) -> bool:
-    """Whether this is how something is called that is not whole yet, or never became so."""
+    """Whether this is the name of something unfinished."""
     return _LEFT.fullmatch(name) is not None
 
 
 def leftovers(folder: Path) -> Iterator[Path]:
-    """What writes that were cut off left in a folder, not in those inside. What is being written now is none of it."""
+    """What interrupted writes left in a folder (not in its subfolders), without what is being written now."""
     try:
         named = [path for path in folder.iterdir() if is_leftover(path.name)] if folder.is_dir() else []
-    except PermissionError:  # of another user
+    except PermissionError:  # it belongs to another user
         return
     for path in sorted(named):
         if not _in_use(path):
@@ -197,19 +197,19 @@ def leftovers(folder: Path) -> Iterator[Path]:
 
 
 def sweep(path: Path) -> bool:
-    """Remove a leftover, if it is still there; an old folder that stepped aside for a new one which never came is put
-    back: then False."""
-    found = _LEFT.fullmatch(path.name)
-    place = path.with_name(found["name"]) if found and found["old"] else path
-    if place != path and path.exists() and not place.exists():
-        path.rename(place)
+    """Remove a leftover, if it is still there. False if it was an old folder without a new one, which gets its name
+    back."""
+    parts = _LEFT.fullmatch(path.name)
+    original = path.with_name(parts["name"]) if parts and parts["old"] else path
+    if original != path and path.exists() and not original.exists():
+        path.rename(original)
         return False
     shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
     return True
 
 
 def _in_use(path: Path) -> bool:
-    """Whether it may be; a link is nothing of ours."""
+    """Whether a process may be writing it; links are left alone, because Regard makes none."""
     try:
         if path.is_symlink():
             return True
@@ -220,24 +220,22 @@ def _in_use(path: Path) -> bool:
         else:
             with path.open("rb") as file:
                 free = lock(file.fileno())
-    except OSError:  # gone in this moment, or not ours
+    except OSError:  # removed just now, or of another user
         return True
     unlocked = free is None or path.name.startswith(".work.")
     return free is False or age < (_YOUNG if unlocked else _VERY_YOUNG)
 
 
 def remove(folder: Path) -> None:
-    """Remove a folder with all that is in it. It is gone at once, even if removing its files is cut short.
-
-    Links inside are removed themselves; where they point stays as it is.
-    """
+    """Remove a folder and its contents. It is renamed first, so that it is gone even if removing its files is
+    interrupted. Links inside are removed, not what they point to."""
     aside = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}.removed."))
-    folder.rename(aside)  # onto the empty one
+    folder.rename(aside)  # replaces the empty folder
     shutil.rmtree(aside)
 
 
 def _sync(folder: Path) -> None:
-    """Push every file of a folder to the disk, so that the rename cannot overtake the contents."""
+    """Write every file of a folder to the disk, so that the contents are there before the rename."""
     for path in folder.rglob("*"):
         if path.is_dir():
             _sync_names(path)
@@ -248,7 +246,7 @@ def _sync(folder: Path) -> None:
 
 
 def _sync_names(folder: Path) -> None:
-    """Push the names in a folder to the disk, where the system knows how to open a folder."""
+    """Write the names in a folder to the disk, if the system can open folders."""
     if os.name == "posix" and folder.exists():
         handle = os.open(folder, os.O_RDONLY)
         os.fsync(handle)

@@ -7,6 +7,7 @@ test expected it and empties `heard`.
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -85,6 +86,7 @@ def browser() -> Iterator[Any]:
     with sync_api.sync_playwright() as play:
         found = play.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         yield found
+        resume_loop()
         found.close()
 
 
@@ -99,8 +101,26 @@ def context_of(browser: Any) -> Iterator[Callable[[str], Any]]:
         return found[address]
 
     yield context
+    resume_loop()
     for each in found.values():
         each.close()
+
+
+_LOOPS: list[asyncio.AbstractEventLoop] = []
+
+
+@pytest.fixture(autouse=True)
+def own_loop() -> Iterator[None]:
+    """Playwright's loop stays the running one of this thread, where `asyncio.run` of another test would then fail."""
+    resume_loop()
+    yield
+    _LOOPS[:] = filter(None, [asyncio._get_running_loop()])
+    asyncio._set_running_loop(None)
+
+
+def resume_loop() -> None:
+    if _LOOPS:
+        asyncio._set_running_loop(_LOOPS[0])
 
 
 @pytest.fixture
@@ -125,6 +145,13 @@ def empty_page(context_of: Callable[[str], Any], empty_studio: str, heard: list[
 def eight_page(context_of: Callable[[str], Any], eight_studio: str, heard: list[str]) -> Iterator[Any]:
     """The same where there are eight."""
     yield from opened(context_of(eight_studio), eight_studio, heard)
+
+
+@pytest.fixture
+def page_at(context_of: Callable[[str], Any], heard: list[str]) -> Iterator[Callable[[str], Any]]:
+    """A page of another studio that tests share: ``page_at(address)``."""
+    with ExitStack() as stack:
+        yield lambda address: stack.enter_context(contextmanager(opened)(context_of(address), address, heard))
 
 
 @pytest.fixture
@@ -169,7 +196,7 @@ def opened(context: Any, address: str, heard: list[str]) -> Iterator[Any]:
 
 def forget(page: Any, address: str) -> None:
     """What is stored, where it has been, and how it is shown."""
-    page.set_default_timeout(30_000)
+    page.set_default_timeout(60_000)
     page.set_viewport_size(VIEW)
     page.emulate_media(media="null", color_scheme="null", reduced_motion="reduce")
     session = page.context.new_cdp_session(page)

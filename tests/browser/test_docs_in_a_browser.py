@@ -41,7 +41,7 @@ def test_an_example_can_be_tried_on_the_page(page: Any) -> None:
     operation = page.locator("[data-operation='post /detect']")
     operation.locator("summary").first.click()
     operation.get_by_role("button").click()
-    answer = operation.get_by_label("Answer")
+    answer = operation.get_by_label("Answer", exact=True)
     answer.get_by_text("confidence").wait_for()
     assert answer.text_content().startswith("200\n")
 
@@ -67,7 +67,7 @@ def test_a_service_without_a_studio_says_what_is_here(
         page.goto("/")
         page.get_by_role("rowheader", name="bahdanau").wait_for()
         assert f"curl {address}/translate" in page.locator("#command").text_content()
-        page.get_by_role("button", name="Translate").click()
+        page.get_by_role("button", name="Translate", exact=True).click()
         page.get_by_text("(run ").wait_for()
         page.get_by_label("Text").fill("it's late")
         assert page.locator("#command").text_content().endswith("'q=it'\\''s late' -d source=en -d target=fr")

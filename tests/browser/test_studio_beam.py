@@ -54,7 +54,7 @@ def test_every_candidate_is_in_the_table_with_why_it_left(page: Any, ask: Ask) -
 def test_more_or_less_of_what_was_pruned_is_drawn(page: Any) -> None:
     page.goto(ADDRESS)
     page.locator(".tree g.pruned").first.wait_for()
-    page.get_by_role("button", name="Edit").click()
+    page.get_by_role("button", name="Edit", exact=True).click()
     page.get_by_label("Pruned", exact=True).select_option("0")
     assert page.locator(".tree g.pruned").count() == 0
     assert "pruned=0" in page.url
@@ -102,14 +102,14 @@ def test_another_beam_is_one_click_away(page: Any) -> None:
     page.get_by_role("button", name="Search with a beam of 1", exact=True).click()
     page.wait_for_function("() => location.hash.includes('beam=1')")
     assert "beam 1" in page.locator(".question-line").inner_text()
-    page.get_by_role("button", name="Edit").click()
+    page.get_by_role("button", name="Edit", exact=True).click()
     assert page.get_by_label("Beam", exact=True).input_value() == "1"
 
 
 def test_a_problem_stands_where_it_happened(page: Any, heard: list[str]) -> None:
     page.goto(ADDRESS.replace("the+black", "%09"))
     page.locator(".tree svg").wait_for()
-    page.get_by_role("button", name="Edit").click()
+    page.get_by_role("button", name="Edit", exact=True).click()
     page.get_by_label("Sentence", exact=True).fill("cat " * 2000)
     page.get_by_role("alert").wait_for()
     assert "text" in page.get_by_role("alert").inner_text()
@@ -175,7 +175,7 @@ def test_an_example_where_a_wider_beam_differs_is_offered_only_if_it_does(page: 
 
     page.route("**/api/v1/translate", translated)
     page.goto(ADDRESS)
-    page.get_by_role("button", name="Edit").click()
+    page.get_by_role("button", name="Edit", exact=True).click()
     page.get_by_role("button", name="one thing").wait_for()
     page.get_by_role("button", name="Find one where a wider beam").click()
     page.get_by_role("button", name="the cat slept beams of 1 and 5 differ").click()

@@ -14,11 +14,11 @@ def test_two_runs_are_compared_and_opened_side_by_side(
     page: Any, accessible: Callable[[Any], None], fits: Callable[[Any], None]
 ) -> None:
     page.goto("/#compare?runs=transformer-tiny,bahdanau")
-    assert page.get_by_role("button", name="Compare").is_enabled()
+    assert page.get_by_role("button", name="Compare", exact=True).is_enabled()
     page.get_by_label("Sentences at most").fill("40")
-    page.get_by_label("Beam").fill("1")
+    page.get_by_label("Beam", exact=True).fill("1")
     accessible(page)
-    page.get_by_role("button", name="Compare").click()
+    page.get_by_role("button", name="Compare", exact=True).click()
     page.locator(".compare-progress progress").wait_for()
     page.get_by_role("heading", name="Is it luck?").wait_for(timeout=180_000)
     job = page.url.split("job=")[1]
@@ -54,7 +54,7 @@ def test_two_runs_are_compared_and_opened_side_by_side(
 def test_what_cannot_be_compared_is_said_before_it_is_tried(page: Any) -> None:
     page.goto("/#compare?runs=lstm")
     page.get_by_text("Choose at least two.").wait_for()
-    assert page.get_by_role("button", name="Compare").is_disabled()
+    assert page.get_by_role("button", name="Compare", exact=True).is_disabled()
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_what_cannot_be_compared_is_said_before_it_is_tried(page: Any) -> None:
 def test_runs_that_do_not_go_together_are_told_apart_in_words(eight_page: Any, runs: str, why: str) -> None:
     eight_page.goto(f"/#compare?runs={runs}")
     eight_page.get_by_text(why).wait_for()
-    assert eight_page.get_by_role("button", name="Compare").is_disabled()
+    assert eight_page.get_by_role("button", name="Compare", exact=True).is_disabled()
 
 
 def test_runs_that_share_a_test_are_chosen_beforehand_and_else_none(eight_page: Any) -> None:

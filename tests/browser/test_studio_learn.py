@@ -11,13 +11,11 @@ from typing import Any
 
 import pytest
 
-import corpora_for_tests as small
 import tiny
 from regard.explain.alignment import Aligner
 from regard.explain.walkthrough.prose import PROSE
 from regard.explain.walkthrough.walk import walkthrough
 from regard.text.vocabulary import END
-from regard.trainer.start import start
 
 TEXT = "the black cat ate the mouse"
 SHOWN = """() => {
@@ -188,7 +186,7 @@ def test_what_is_not_known_of_tex_is_an_error_and_the_plain_formula_is_shown(pag
 def test_the_code_that_is_copied_runs_and_gives_the_number(page: Any, runs: Path, run: str, step: str) -> None:
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     opened(page, f"/#learn?run={run}&text={TEXT}&step={step}")
-    page.get_by_role("button", name="Copy").click()
+    page.get_by_role("button", name="Copy", exact=True).click()
     code = page.evaluate("navigator.clipboard.readText()")
     namespace: dict[str, Any] = {}
     exec(code.replace(f"runs/{run}", (runs / run).as_posix()), namespace)  # it ends with a comparison
@@ -200,7 +198,7 @@ def test_the_code_that_is_copied_runs_and_gives_the_number(page: Any, runs: Path
 def test_word_head_layer_and_part_are_chosen_and_undone(page: Any) -> None:
     opened(page, f"/#learn?run=transformer-tiny&text={TEXT}&step=encoder.0.self.weights")
     first = page.evaluate(SHOWN)["values"]
-    page.get_by_label("Head").select_option(index=1)
+    page.get_by_label("Head", exact=True).select_option(index=1)
     wanted = asked(page, "transformer-tiny", head=1)
     page.locator(".headline", has_text="head 2").wait_for()
     assert page.evaluate(SHOWN)["values"] == flat(named(wanted, "encoder.0.self.weights")["shown"]) != first
@@ -225,7 +223,7 @@ def named(walk: dict[str, Any], name: str) -> dict[str, Any]:
 
 def test_a_step_of_another_layer_is_the_same_step_there(page: Any) -> None:
     opened(page, f"/#learn?run=luong-general&text={TEXT}&step=encoder.0.cell.forget")
-    page.get_by_label("Layer").select_option(index=1)
+    page.get_by_label("Layer", exact=True).select_option(index=1)
     page.wait_for_selector("[data-step='encoder.1.cell.forget']")
     wanted = asked(page, "luong-general", layer=1)
     assert page.evaluate(SHOWN)["values"] == flat(named(wanted, "encoder.1.cell.forget")["shown"])
@@ -255,12 +253,12 @@ def test_pointing_at_a_number_says_where_it_comes_from_and_keys_do_too(page: Any
 
 def test_another_sentence_and_another_run_are_walked_through(page: Any) -> None:
     opened(page, f"/#learn?run=transformer-tiny&text={TEXT}&word=0")
-    page.get_by_role("button", name="Edit").click()
+    page.get_by_role("button", name="Edit", exact=True).click()
     page.get_by_label("Sentence", exact=True).fill("the dog saw <b>it</b>")
     page.keyboard.press("Enter")
     page.locator(".words .token", has_text="<b>it</b>").first.wait_for()
-    page.get_by_role("button", name="Edit").click()
-    page.get_by_label("Run").select_option("lstm")
+    page.get_by_role("button", name="Edit", exact=True).click()
+    page.get_by_label("Run", exact=True).select_option("lstm")
     page.locator(".guide", has_text="Forget gate").wait_for()
     assert "run=lstm" in page.url
     assert page.locator(".words").inner_text().count("dog") == 1
@@ -325,15 +323,12 @@ def test_heading_levels_are_in_order(page: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("task", "words"),
-    [("tag", "What a tagger computes"), ("classify", "What a classifier"), ("language", "What a language model")],
+    ("run", "words"),
+    [("tagger", "What a tagger computes"), ("classifier", "What a classifier"), ("writer", "What a language model")],
 )
-def test_titles_are_those_of_the_task(page_of: Callable[[Path], Any], tmp_path: Path, task: str, words: str) -> None:
-    preset = "transformer-tiny" if task == "language" else "lstm"
-    brief = ("data.pairs=97", "train.steps=2", "train.validate_every=2")
-    start(tmp_path / task, small.settings(preset, f"task={task}", *brief), small.Notes(), device="cpu")
-    page = page_of(tmp_path)
-    opened(page, f"/#learn?run={task}&text={TEXT}")
+def test_titles_are_those_of_the_task(eight_page: Any, run: str, words: str) -> None:
+    page = eight_page
+    opened(page, f"/#learn?run={run}&text={TEXT}")
     assert words in page.locator(".lead").inner_text()
     said = page.locator("main").inner_text().lower()
     assert "translat" not in said
@@ -341,7 +336,7 @@ def test_titles_are_those_of_the_task(page_of: Callable[[Path], Any], tmp_path: 
     title = page.locator("#step-title")
     title.filter(has_text="Probability of").wait_for()
     assert title.inner_text() == (
-        "Probability of the next word" if task == "language" else "Probability of the label given"
+        "Probability of the next word" if run == "writer" else "Probability of the label given"
     )
 
 

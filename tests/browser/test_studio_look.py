@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, quote, urlencode
@@ -13,15 +13,15 @@ import pytest
 
 import corpora_for_tests as small
 from regard.explain.alignment import Aligner
-from regard.explain.edits import from_data
+from regard.explain.edits import Difference, from_data, what_if
 from regard.explain.importance import attribute
 from regard.explain.look import Looked
 from regard.explain.recurrent import saliency
 from regard.explain.views import View, attention_map, gate_maps, saliency_map, shares, state_maps
-from regard.explain.whatif import Difference, what_if
 from regard.tasks.load import load
 from regard.tasks.translator import Translator
 from regard.trainer.start import start
+from serving import on_a_port
 
 BRIEF = ("data.pairs=97", "train.steps=4", "train.validate_every=2")
 RUN = "transformer-tiny"
@@ -184,7 +184,7 @@ def test_a_row_that_is_pointed_at_tells_what_else_was_probable(page: Page, expla
 def test_beside_attention_stands_what_each_word_did(page: Page, translator: Translator, method: str) -> None:
     open_look(page)
     expected = attribute(translator, TEXT, method)
-    page.get_by_label("Measure").select_option(method)
+    page.get_by_label("Measure", exact=True).select_option(method)
     page.locator(".beside figcaption", has_text=expected.origin).wait_for()
     found = shown(page, ".beside")
     assert (found["rows"], found["columns"]) == (list(expected.rows), list(expected.columns))
@@ -198,7 +198,7 @@ def test_beside_attention_stands_what_each_word_did(page: Page, translator: Tran
 def test_looking_less_mattering(page: Page, translator: Translator) -> None:
     open_look(page)
     looked, masked = (attribute(translator, TEXT, method).source for method in ("attention", "masking"))
-    page.get_by_label("Measure").select_option("difference")
+    page.get_by_label("Measure", exact=True).select_option("difference")
     page.locator(".beside figcaption", has_text="less share of its masking effects").wait_for()
     values = shares(looked) - shares(masked.clamp(min=0))
     assert shown(page, ".beside")["values"] == pytest.approx(values.flatten().tolist(), abs=1e-5)
@@ -225,13 +225,13 @@ def test_a_candidate_can_be_asked_why_it_was_not_taken(page: Page, translator: T
 
 def replace_word(page: Page) -> None:
     page.locator(".sentence .pickable .word").nth(1).click()
-    page.get_by_label("Instead of cat").fill("dog")
-    page.get_by_role("button", name="Replace").click()
+    page.get_by_label("Instead of cat", exact=True).fill("dog")
+    page.get_by_role("button", name="Replace", exact=True).click()
 
 
 def mask_word(page: Page) -> None:
     page.locator(".sentence .pickable .word").nth(1).click()
-    page.get_by_role("button", name="Mask").click()
+    page.get_by_role("button", name="Mask", exact=True).click()
 
 
 def force_prefix(page: Page) -> None:
@@ -250,12 +250,12 @@ def set_row(page: Page) -> None:
 
 
 def mute_head(page: Page) -> None:
-    page.locator(".meddle").get_by_label("Head").select_option("1")
+    page.locator(".meddle").get_by_label("Head", exact=True).select_option("1")
     page.get_by_role("button", name="Mute it").click()
 
 
 def force_head(page: Page) -> None:
-    page.locator(".meddle").get_by_label("Looks at").select_option("1")
+    page.locator(".meddle").get_by_label("Looks at", exact=True).select_option("1")
     page.get_by_role("button", name="Force it there").click()
 
 
@@ -337,8 +337,8 @@ def test_words_that_are_edited_move_with_their_sentence(page: Page) -> None:
     """A word before the masked one becomes two; taken back, it is one again."""
     open_look(page, edits=json.dumps([{"kind": "mask-word", "word": 1}]))
     page.locator(".sentence .pickable .word").nth(0).click()
-    page.get_by_label("Instead of the").fill("the big")
-    page.get_by_role("button", name="Replace").click()
+    page.get_by_label("Instead of the", exact=True).fill("the big")
+    page.get_by_role("button", name="Replace", exact=True).click()
     until(page, "document.querySelectorAll('.chips .chip').length === 2")
     assert json.loads(values_of(page)["edits"])[0] == {"kind": "mask-word", "word": 2}
     assert "“cat” masked" in page.locator(".chips .chip").nth(0).inner_text()
@@ -349,8 +349,8 @@ def test_words_that_are_edited_move_with_their_sentence(page: Page) -> None:
 
 def test_another_sentence_keeps_only_the_edits_of_the_model(page: Page) -> None:
     open_look(page, edits=json.dumps([EDITS[1][1], EDITS[4][1]]))
-    page.get_by_role("button", name="Edit").click()
-    page.get_by_role("textbox", name="Sentence").fill("a bird sees the cat")
+    page.get_by_role("button", name="Edit", exact=True).click()
+    page.get_by_role("textbox", name="Sentence", exact=True).fill("a bird sees the cat")
     page.get_by_role("button", name="Look", exact=True).click()
     until(page, "document.querySelectorAll('.chips .chip').length === 1")
     assert json.loads(values_of(page)["edits"]) == [EDITS[4][1]]
@@ -358,7 +358,7 @@ def test_another_sentence_keeps_only_the_edits_of_the_model(page: Page) -> None:
 
 def test_an_edit_that_does_not_fit_is_told_in_place_and_can_be_taken_back(page: Page, heard: list[str]) -> None:
     page.goto(f"/#look?run={RUN}&text={quote(TEXT)}&edits={quote(json.dumps([{'kind': 'mask-word', 'word': 99}]))}")
-    assert "word = 99: there is no such word" in page.locator(".trouble").inner_text()
+    assert "word = 99: the sentence has no such word" in page.locator(".trouble").inner_text()
     page.get_by_role("button", name="Undo: “word 100” masked").click()
     page.wait_for_selector(".picture .heatmap canvas")
     assert page.locator(".trouble").count() == 0
@@ -373,7 +373,7 @@ def test_another_output_and_another_moment_can_be_looked_into(page: Page, transl
     open_look(page, target="le chat")
     is_picture(shown(page), attention_map(translator.explain(TEXT, "le chat").trace, View(), translator.aligner))
     first = min(path.name for path in (runs / RUN / "checkpoints").iterdir())
-    page.get_by_role("button", name="Edit").click()
+    page.get_by_role("button", name="Edit", exact=True).click()
     page.get_by_label("Which checkpoint").select_option(first)
     until(page, f"location.hash.includes('checkpoint={first}')")
     settled(page)
@@ -390,7 +390,7 @@ def test_a_model_without_attention_shows_what_its_choices_hang_on(page: Page, ru
     is_picture(shown(page, ".saliency"), saliency_map(trace, norms, trace.source, View(words=False)))
     assert page.locator(".pictures > .picture").is_hidden()
     page.locator(".sentence .pickable .word").nth(1).click()
-    page.get_by_role("button", name="Mask").click()
+    page.get_by_role("button", name="Mask", exact=True).click()
     page.wait_for_selector(".chips .chip")
     settled(page)
     is_outcome(page, what_if(model, TEXT, from_data([EDITS[1][1]])))
@@ -466,11 +466,11 @@ def test_a_form_that_was_answered_folds_to_a_line_and_unfolds_again(page: Page) 
     line = page.locator(".question-line")
     assert TEXT in line.inner_text()
     assert line.bounding_box()["height"] < 60
-    assert page.get_by_role("textbox", name="Sentence").is_hidden()
-    page.get_by_role("button", name="Edit").press("Enter")
+    assert page.get_by_role("textbox", name="Sentence", exact=True).is_hidden()
+    page.get_by_role("button", name="Edit", exact=True).press("Enter")
     page.keyboard.press("Tab")
     page.keyboard.type("a bird")
-    assert page.get_by_role("textbox", name="Sentence").input_value() == "a bird"
+    assert page.get_by_role("textbox", name="Sentence", exact=True).input_value() == "a bird"
     page.keyboard.press("Enter")
     until(page, "document.querySelector('.lines')?.shown.columns.join(' ') === 'a bird'")
     assert page.evaluate("document.activeElement.textContent") == "Edit"
@@ -498,7 +498,7 @@ def test_what_an_edit_did_is_in_sight_wherever_one_is(page: Page, make: Callable
 def test_words_that_can_be_edited_are_buttons(page: Page) -> None:
     open_look(page)
     page.get_by_role("button", name="cat", exact=True).press("Space")
-    page.get_by_role("button", name="Mask").wait_for()
+    page.get_by_role("button", name="Mask", exact=True).wait_for()
 
 
 PARTS: dict[str, Any] = {
@@ -552,17 +552,17 @@ def test_words_never_seen_have_a_wavy_line_and_the_warning_is_read(page: Page) -
 
 
 @pytest.fixture(scope="session")
-def labellers(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Runs of the other tasks that have learned for a moment."""
+def labellers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a studio with runs of the other tasks that have learned for a moment."""
     folder = tmp_path_factory.mktemp("labellers")
     for name, preset, task in (
         ("tagger", "lstm", "tag"),
         ("attentive", "transformer-tiny", "tag"),
-        ("classifier", "transformer-tiny", "classify"),
         ("writer", "transformer-tiny", "language"),
     ):
         start(folder / name, small.settings(preset, f"task={task}", *BRIEF), small.Notes(), device="cpu")
-    return folder
+    with on_a_port(folder, kept=True) as address:
+        yield address
 
 
 MEANINGS = [
@@ -574,9 +574,9 @@ MEANINGS = [
 
 @pytest.mark.parametrize(("run", "side", "words"), MEANINGS)
 def test_what_a_row_means_is_said_for_the_model_at_hand(
-    page_of: Callable[[Path], Page], labellers: Path, run: str, side: str, words: str
+    page_at: Callable[[str], Page], labellers: str, run: str, side: str, words: str
 ) -> None:
-    page = page_of(labellers)
+    page = page_at(labellers)
     open_look(page, run, "the cat", **({"side": side} if side else {}))
     until(page, "document.querySelector('.pictures .card:not([hidden]) .idea')?.textContent")
     said = page.locator(".pictures .card:visible .idea").first.inner_text()

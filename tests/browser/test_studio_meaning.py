@@ -48,7 +48,7 @@ def figures(page: Any) -> dict[str, float]:
 
 
 def at_layer(page: Any, layer: int) -> None:
-    page.get_by_role("slider", name="Layer").fill(str(layer))
+    page.get_by_role("slider", name="Layer", exact=True).fill(str(layer))
 
 
 @pytest.mark.parametrize("run", [RUN, "lstm"])
@@ -90,9 +90,9 @@ def test_with_motion_the_points_travel_and_arrive(page: Any) -> None:
     page.emulate_media(reduced_motion="no-preference")
     opened(page, address(layer=0))
     first = page.evaluate(DOTS)
-    page.get_by_role("button", name="Play").click()
-    page.get_by_role("button", name="Stop").wait_for()
-    page.get_by_role("button", name="Play").wait_for()
+    page.get_by_role("button", name="Play", exact=True).click()
+    page.get_by_role("button", name="Stop", exact=True).wait_for()
+    page.get_by_role("button", name="Play", exact=True).wait_for()
     last = page.evaluate(DOTS)
     assert last != first
     page.emulate_media(reduced_motion="reduce")
@@ -122,7 +122,7 @@ def test_each_occurrence_is_shown_with_its_translation_and_links(page: Any) -> N
 
 def test_sentences_are_added_changed_removed_and_back_undoes(page: Any) -> None:
     opened(page, address())
-    page.get_by_role("button", name="Edit").click()
+    page.get_by_role("button", name="Edit", exact=True).click()
     page.get_by_role("button", name="Add a sentence").click()
     page.keyboard.type("the bank slept")
     page.keyboard.press("Enter")
@@ -145,7 +145,7 @@ def test_sentences_are_added_changed_removed_and_back_undoes(page: Any) -> None:
 
 def test_a_sentence_without_the_word_says_so_and_keeps_its_number(page: Any) -> None:
     opened(page, address(sentences=["nothing here", *SENTENCES]))
-    page.get_by_role("button", name="Edit").click()
+    page.get_by_role("button", name="Edit", exact=True).click()
     assert "bank does not stand" in page.locator(".sentences li").first.inner_text()
     assert page.locator(".translated .dot").all_inner_texts() == ["2", "3"]
     page.get_by_label("Word", exact=True).fill("nowhere")
@@ -155,7 +155,7 @@ def test_a_sentence_without_the_word_says_so_and_keeps_its_number(page: Any) -> 
 
 def test_an_example_is_taken_and_the_chart_begins_where_it_is_told(page: Any) -> None:
     page.goto(f"/#meaning?run={RUN}")
-    page.get_by_role("button", name="Edit").click()
+    page.get_by_role("button", name="Edit", exact=True).click()
     page.get_by_role("button", name="bat animal or sport").click()
     page.locator(".translated li", has_text="the owl chased").wait_for()
     assert "word=bat" in page.url
@@ -167,7 +167,7 @@ def test_an_example_is_taken_and_the_chart_begins_where_it_is_told(page: Any) ->
 
 def test_another_word_that_is_not_asked_for_yet_marks_the_result_as_old(page: Any) -> None:
     opened(page, address())
-    page.get_by_role("button", name="Edit").click()
+    page.get_by_role("button", name="Edit", exact=True).click()
     page.get_by_label("Word", exact=True).press_sequentially("er")
     assert "What stands below is of “bank”" in page.locator(".meaning > .warning:visible").inner_text()
     assert page.locator(".results.old").count() == 1

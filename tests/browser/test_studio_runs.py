@@ -59,9 +59,9 @@ def test_every_task_is_tried_right_there_with_its_own_sentences(
 
 def test_a_run_is_renamed_and_links_follow(own: Any) -> None:
     own.goto("/#runs?run=lstm")
-    own.get_by_role("button", name="Rename").click()
-    own.get_by_label("New name").fill("simple")
-    own.get_by_role("button", name="Rename").last.click()
+    own.get_by_role("button", name="Rename", exact=True).click()
+    own.get_by_label("New name", exact=True).fill("simple")
+    own.get_by_role("button", name="Rename", exact=True).last.click()
     own.locator("tr[data-run=simple].open").wait_for()
     assert sorted(names(own)) == ["bahdanau", "simple"]
     assert own.url.endswith("#runs?run=simple")
@@ -70,33 +70,33 @@ def test_a_run_is_renamed_and_links_follow(own: Any) -> None:
 
 def test_a_name_that_is_taken_is_said_in_place(own: Any, heard: list[str]) -> None:
     own.goto("/#runs?run=lstm")
-    own.get_by_role("button", name="Rename").click()
-    own.get_by_label("New name").fill("bahdanau")
-    own.get_by_role("button", name="Rename").last.click()
+    own.get_by_role("button", name="Rename", exact=True).click()
+    own.get_by_label("New name", exact=True).fill("bahdanau")
+    own.get_by_role("button", name="Rename", exact=True).last.click()
     own.get_by_text("is taken").wait_for()
     heard.clear()  # the browser tells of the status
 
 
 def test_a_run_is_removed_and_undo_brings_it_back(own: Any, accessible: Check) -> None:
     own.goto("/#runs?run=lstm")
-    own.get_by_role("button", name="Remove").click()
+    own.get_by_role("button", name="Remove", exact=True).click()
     own.locator(".undo p", has_text="Removed lstm.").wait_for()
     assert names(own) == ["bahdanau"]
     accessible(own)
-    own.get_by_role("button", name="Undo").click()
+    own.get_by_role("button", name="Undo", exact=True).click()
     own.locator("tr[data-run=lstm].open").wait_for()
     assert sorted(names(own)) == ["bahdanau", "lstm"]
 
 
 def test_settings_are_shown_and_the_archive_comes_down(own: Any) -> None:
     own.goto("/#runs?run=lstm")
-    own.get_by_role("button", name="Settings").click()
+    own.get_by_role("button", name="Settings", exact=True).click()
     own.locator(".below pre").wait_for()
     assert "cell" in own.locator(".below pre").inner_text()
     with own.expect_download() as found:
-        own.get_by_role("link", name="Export").click()
+        own.get_by_role("link", name="Export", exact=True).click()
     assert found.value.suggested_filename == "lstm.tar.gz"
-    assert own.get_by_role("link", name="Report").get_attribute("href") == "/api/v1/runs/lstm/report"
+    assert own.get_by_role("link", name="Report", exact=True).get_attribute("href") == "/api/v1/runs/lstm/report"
 
 
 def test_compare_with_is_offered_where_a_test_is_shared(eight_page: Any) -> None:
@@ -108,7 +108,7 @@ def test_compare_with_is_offered_where_a_test_is_shared(eight_page: Any) -> None
         "zebra",
     ]
     eight_page.goto("/#runs?run=german")
-    eight_page.get_by_role("button", name="Settings").wait_for()
+    eight_page.get_by_role("button", name="Settings", exact=True).wait_for()
     assert eight_page.get_by_role("link", name="Compare with…").count() == 0
 
 
@@ -136,7 +136,7 @@ def test_the_curves_of_several_runs_stand_in_one_picture(page: Any) -> None:
     page.locator(".curves summary").first.click()
     page.wait_for_selector(".curves .chart svg path, .curves svg path")
     wanted = page.request.get("/api/v1/runs/lstm").json()["validations"]
-    page.get_by_role("group", name="Runs in the picture").get_by_label("lstm").check()
+    page.get_by_role("group", name="Runs in the picture").get_by_label("lstm", exact=True).check()
     tables = page.locator(".curves details summary")
     tables.first.click()
     shown = page.locator(".curves table").first

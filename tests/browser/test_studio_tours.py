@@ -120,7 +120,7 @@ def test_somebody_elses_model_says_how_it_comes_here(own: Any) -> None:
 
 def test_tours_are_offered_in_the_help_and_can_be_ended(own: Any, accessible: Callable[[Any], None]) -> None:
     own.goto("/#runs")
-    own.get_by_role("button", name="Help").click()
+    own.get_by_role("button", name="Help", exact=True).click()
     own.locator("dialog a", has_text="Why attention").click()
     own.wait_for_selector(".tour")
     accessible(own)

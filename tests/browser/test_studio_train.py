@@ -144,7 +144,7 @@ def test_a_failed_training_is_changed_or_removed(page: Any, accessible: Callable
     assert "train.steps=2" in page.get_by_label("Settings, one per line").input_value()
     assert page.get_by_label("Watch one sentence learn").input_value() == "the cat"
     page.go_back()
-    page.get_by_role("button", name="Remove").click()
+    page.get_by_role("button", name="Remove", exact=True).click()
     page.locator(".undo p", has_text="Removed wrong.").wait_for()
     page.get_by_role("heading", level=1, name="Train").wait_for()
     assert page.locator("tr[data-run=wrong]").count() == 0
@@ -175,7 +175,7 @@ def test_a_corpus_is_dropped_checked_and_mended(page: Any, tmp_path: Path, acces
     page.get_by_role("button", name="Remove it").click()
     page.locator(".choice", has_text="mine").wait_for(state="detached")
     assert page.locator(".choice").count() == before
-    page.get_by_role("button", name="Undo").click()
+    page.get_by_role("button", name="Undo", exact=True).click()
     page.locator(".choice", has_text="mine").wait_for()
 
 

@@ -84,7 +84,7 @@ def test_pointing_at_a_word_lights_its_source_with_its_weight(page: Any, ask: As
     ]  # each by itself
     page.locator(".others summary").click()
     assert found["aligner"] in page.locator(".others .weights").inner_text()
-    page.get_by_role("button", name="Clear").click()
+    page.get_by_role("button", name="Clear", exact=True).click()
     assert page.locator(".reading").inner_text().startswith("Tap or point at a word")  # the word is gone
 
 

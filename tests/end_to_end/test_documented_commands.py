@@ -325,7 +325,7 @@ HINTS: dict[str, list[str] | str] = {
     "regard help train says what one of them takes": ["regard help train"],
     "regard runs ls {}": ["regard runs ls runs"],
     "regard runs ls --json": ["regard runs ls --json"],
-    "regard runs import takes its archive": "needs an archive: tests/unit/convert/test_foreign.py has one",
+    "regard runs import reads its archive": "needs an archive: tests/unit/convert/test_foreign.py has one",
     "regard runs sweep": ["regard runs sweep"],
     "regard runs sweep {} --trash empties it": ["regard runs sweep runs --trash"],
     "regard runs restore {}": "needs something in the trash: tests/unit/runs/test_runs.py has it",

@@ -64,7 +64,7 @@ def test_two_files_are_enough(capsys: pytest.CaptureFixture[str]) -> None:
     assert settings.data.source == str(Path("text.en").absolute())
     assert (settings.model.kind, settings.train.schedule) == ("transformer", "cosine")
     assert cli(["train", *TINY, *corpus_of(120), "--steps", "1", "model.heads=2", "--device", "cpu"]) == 0
-    assert "training runs/en-fr-2, as there is one of its name already;" in errors_of(capsys)
+    assert "training runs/en-fr-2, because a run of its name exists;" in errors_of(capsys)
 
 
 @pytest.mark.parametrize("rows", [1, 3, 30])
@@ -72,7 +72,7 @@ def test_few_lines_are_enough_too(rows: int, capsys: pytest.CaptureFixture[str])
     command = ["train", "gru", *TINY, *corpus_of(rows), "--steps", "2", "text.tokenizer=word"]
     assert cli([*command, "--device", "cpu"]) == 0
     said = errors_of(capsys)
-    assert ("validation repeats what training sees" in said) is (rows < 20)
+    assert ("validation uses training" in said) is (rows < 20)
     assert "validation loss" in said
 
 
@@ -166,9 +166,9 @@ def test_a_settings_file_is_taken_as_it_is() -> None:
         (["gru", "--corpus", "fable:fr", "data.pairs=97", "train.step=graph"], "train.step = graph: needs one GPU"),
         (
             ["gru", "--corpus", "fable:fr", "data.pairs=97", "--steps", "+5"],
-            "--steps = +5: not a number of steps; a new run takes",
+            "--steps = +5: not a number of steps; give",
         ),
-        (["--resume", "runs/x", "train.rate=1"], "goes on with the run's own settings; add --time or --steps"),
+        (["--resume", "runs/x", "train.rate=1"], "uses the run's own settings; add only --time or --steps"),
     ],
 )
 def test_errors_come_early(arguments: list[str], problem: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -214,7 +214,7 @@ class Clock:
             real(*given)  # type: ignore[arg-type]
 
         clock = SimpleNamespace(monotonic=lambda: self.now)  # of this module: a service of other tests needs its own
-        monkeypatch.setattr("regard.trainer.loop.time", clock)
+        monkeypatch.setattr("regard.trainer.pace.time", clock)
         monkeypatch.setattr(Trainer, "_take", take)
 
 
@@ -267,7 +267,7 @@ class Stops(small.Notes):
 
 
 def test_a_stopped_training_has_a_score_and_loses_no_patience(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("regard.trainer.loop.LOG_EVERY", 0.0)
+    monkeypatch.setattr("regard.trainer.pace.LOG_EVERY", 0.0)
     notes = Stops(2)
     outcome = start(tmp_path / "run", small.settings("gru", "train.validate_every=100"), notes)
     assert outcome.reason == "interrupted"
@@ -282,13 +282,13 @@ def test_a_second_signal_leaves_a_checkpoint() -> None:
     """It comes while the score is being found."""
     script = (
         "import os, signal, pathlib, corpora_for_tests as small\n"
-        "from regard.trainer import loop\n"
+        "from regard.trainer import loop, pace\n"
         "from regard.trainer.start import start\n"
         "class Twice(small.Notes):\n"
         "    def moment(self, moment):\n"
         "        if moment.step == 1:\n"
         "            os.kill(os.getpid(), signal.SIGINT)\n"
-        "loop.LOG_EVERY = 0.0\n"
+        "pace.LOG_EVERY = 0.0\n"
         "loop.Trainer._validate = lambda *_, **__: os.kill(os.getpid(), signal.SIGINT)\n"
         "start(pathlib.Path('run'), small.settings('gru', 'train.validate_every=100'), Twice(), device='cpu')\n"
     )
@@ -329,7 +329,7 @@ def test_more_steps_go_on_from_where_a_run_ended(tmp_path: Path) -> None:
 
 def test_the_decay_begins_again_and_goes_on_after_a_stop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Twice as long in two parts is the same whether the second part is interrupted or not."""
-    monkeypatch.setattr("regard.trainer.loop.LOG_EVERY", 0.0)
+    monkeypatch.setattr("regard.trainer.pace.LOG_EVERY", 0.0)
     settings = small.settings("transformer-tiny", "train.steps=6", "train.schedule=cosine", "train.warmup=2")
     start(tmp_path / "whole", settings, small.Notes())
     shutil.copytree(tmp_path / "whole", tmp_path / "parts")
@@ -380,14 +380,14 @@ def test_a_run_goes_on_from_another_folder_and_tells_of_a_changed_corpus(
     assert not any("has changed" in line for line in notes.lines)
     corpus_of(70, tmp_path)
     resume(tmp_path / "runs" / "gru", notes, more="+1", device="cpu")
-    assert "the train corpus has changed since this run was prepared, and was encoded anew" in notes.lines
+    assert "the train corpus has changed since this run was prepared, and was encoded again" in notes.lines
 
 
 def test_a_run_without_a_whole_checkpoint_is_not_begun_anew(tmp_path: Path) -> None:
     start(tmp_path / "run", small.settings("gru", "train.steps=3"), small.Notes())
     for path in steps(tmp_path / "run" / "checkpoints"):
         (path / "weights.safetensors").write_bytes(b"")
-    with pytest.raises(ModelError, match="and no other is whole; train anew with another --out"):
+    with pytest.raises(ModelError, match="and no other is whole; train again with another --out"):
         resume(tmp_path / "run", small.Notes())
 
 

@@ -231,7 +231,7 @@ def test_predict_reads_a_file_a_piece_at_a_time(folder: Path, tmp_path: Path, mo
     [
         (["x", "decode.length=0"], 2, "length = 0: a continuation has at least one piece"),
         (["x", "decode.beam=0"], 2, "beam = 0: a beam holds at least one hypothesis"),
-        (["x", "--file", "y"], 2, "--file = y: there are texts on the command line too"),
+        (["x", "--file", "y"], 2, "--file = y: given together with texts"),
         (["--file", "nowhere.txt"], 3, "nowhere.txt: cannot be read"),
     ],
 )

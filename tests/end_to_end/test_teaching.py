@@ -156,7 +156,7 @@ def test_weights_that_have_changed_since_the_run_was_prepared_are_refused(tmp_pa
     settings = taught(tmp_path / "base", "data.corpus=fable:fr", "data.pairs=50")
     preflight(tmp_path / "new", settings, device="cpu")
     resume(tmp_path / "base", small.Notes(), device="cpu", more="5")
-    with pytest.raises(ModelError, match="its best weights are others than when this run was made; begin anew"):
+    with pytest.raises(ModelError, match="its best weights are others than when this run was made; begin again"):
         resume(tmp_path / "new", small.Notes(), device="cpu")
 
 
@@ -234,7 +234,7 @@ def test_what_cannot_learn_is_refused(overrides: list[str], problem: str, base: 
 
 
 def test_adapters_need_weights_to_add_to() -> None:
-    with pytest.raises(RegardError, match=r"train.adapt.kind = lora: adds to weights that have learned; begin with"):
+    with pytest.raises(RegardError, match=r"train.adapt.kind = lora: adds to trained weights; begin with"):
         small.settings("transformer-tiny", "train.adapt.kind=lora")
 
 
@@ -320,8 +320,8 @@ def test_a_resumed_training_has_its_grafted_pieces(base: Path, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("overrides", "problem"),
     [
-        (["train.graft=5", "train.adapt.kind=lora"], "train.graft = 5: new pieces learn with the embeddings"),
-        (["train.graft=5", "train.freeze=embeddings"], "train.graft = 5: new pieces learn with the embeddings"),
+        (["train.graft=5", "train.adapt.kind=lora"], "train.graft = 5: new pieces need embeddings that learn"),
+        (["train.graft=5", "train.freeze=embeddings"], "train.graft = 5: new pieces need embeddings that learn"),
     ],
 )
 def test_new_pieces_must_learn(overrides: list[str], problem: str, base: Path) -> None:
@@ -334,7 +334,7 @@ def test_new_pieces_must_learn(overrides: list[str], problem: str, base: Path) -
 def test_bytes_take_no_more_pieces(tmp_path: Path) -> None:
     start(tmp_path / "base", small.settings("gru", "text.tokenizer=byte", "train.steps=1"), small.Notes(), device="cpu")
     settings = taught(tmp_path / "base", "data.corpus=fable:fr", "data.pairs=30", "train.graft=5")
-    with pytest.raises(RegardError, match=r"train.graft = 5: a tokenizer of kind 'byte' takes no more pieces; use 0"):
+    with pytest.raises(RegardError, match=r"train.graft = 5: a tokenizer of kind 'byte' cannot get more pieces; use 0"):
         start(tmp_path / "new", settings, small.Notes(), device="cpu")
     assert not (tmp_path / "new").exists()
 

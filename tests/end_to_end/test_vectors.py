@@ -209,7 +209,7 @@ def test_what_vectors_cannot_be_is_said(folder: Path) -> None:
         ("task=language", "reads text; use another task"),
         ("data.corpus=fable:fr", "is text; name a corpus of vectors"),
         ("text.sampling=true", "are for text"),
-        ("model.reach=2", "has no middle"),
+        ("model.reach=2", "must be odd; 3 would be right"),
     ):
         with pytest.raises(SettingsError, match=problem):
             settings(folder, "gru", change)

@@ -21,6 +21,8 @@ from regard.fable.syntax import (
 )
 
 LEXICON = load()
+ADJECTIVES = {adjective.name: adjective for adjective in LEXICON.adjectives}
+ADVERBS = {adverb.english: adverb for adverb in LEXICON.adverbs}
 Build = Callable[[], Text]
 
 
@@ -29,7 +31,7 @@ def np(noun: str, *adjectives: str, determiner: Determiner = "the", plural: bool
         LEXICON.noun(noun),
         determiner,
         plural,
-        tuple(LEXICON.adjective(adjective) for adjective in adjectives),
+        tuple(ADJECTIVES[adjective] for adjective in adjectives),
     )
 
 
@@ -38,7 +40,7 @@ def doing(subject: NounPhrase | Coordination | Pronoun | None, verb: str, thing:
 
 
 def being(subject: NounPhrase | Coordination | Pronoun | None, adjective: str, tense: Tense = "past") -> Clause:
-    return Clause(subject, LEXICON.adjective(adjective), tense)
+    return Clause(subject, ADJECTIVES[adjective], tense)
 
 
 def with_clause(head: NounPhrase, clause: Clause) -> NounPhrase:
@@ -234,16 +236,14 @@ SENTENCES: list[tuple[Build, str, str, str]] = [
         lambda: told(
             doing(np("child", plural=True), "look+for", np("key", determiner="this")),
             tense="present",
-            frequency=LEXICON.adverb("often"),
+            frequency=ADVERBS["often"],
         ),
         "the children often look for this key",
         "les enfants cherchent souvent cette clé",
         "बच्चे अक्सर यह चाबी ढूँढते हैं",
     ),
     (
-        lambda: told(
-            doing(Coordination(np("girl"), np("queen")), "come"), time=LEXICON.adverb("yesterday"), time_first=True
-        ),
+        lambda: told(doing(Coordination(np("girl"), np("queen")), "come"), time=ADVERBS["yesterday"], time_first=True),
         "yesterday the girl and the queen came",
         "hier la fille et la reine sont venues",
         "कल लड़की और रानी आईं",
@@ -261,7 +261,7 @@ SENTENCES: list[tuple[Build, str, str, str]] = [
         "ये सफ़ेद घोड़े कभी थके हुए नहीं थे",
     ),
     (
-        lambda: told(being(np("apple"), "ripe", "future"), time=LEXICON.adverb("tomorrow")),
+        lambda: told(being(np("apple"), "ripe", "future"), time=ADVERBS["tomorrow"]),
         "the apple will be ripe tomorrow",
         "la pomme sera mûre demain",
         "सेब कल पका हुआ होगा",

@@ -25,11 +25,13 @@ from regard.fable.syntax import (
 )
 
 LEXICON = load()
+ADJECTIVES = {adjective.name: adjective for adjective in LEXICON.adjectives}
+ADVERBS = {adverb.english: adverb for adverb in LEXICON.adverbs}
 NARROW, WIDE = "\u202f", "\u00a0"
 
 
 def np(noun: str, *adjectives: str, det: str = "the", plural: bool = False, own: bool = False) -> NounPhrase:
-    words = tuple(LEXICON.adjective(word) for word in adjectives)
+    words = tuple(ADJECTIVES[word] for word in adjectives)
     return NounPhrase(LEXICON.noun(noun), det, plural, words, own=own)
 
 
@@ -65,7 +67,7 @@ def bare(noun: str, determiner: str = PARTITIVE, *, plural: bool = False) -> Nou
 
 
 def be(subject: Subject, quality: str) -> Clause:
-    return Clause(subject, LEXICON.adjective(quality), "present")
+    return Clause(subject, ADJECTIVES[quality], "present")
 
 
 def at(preposition: str, phrase: NounPhrase) -> tuple[Adjunct, ...]:
@@ -98,7 +100,7 @@ def row(kind: str, word: str) -> dict[str, str]:
 
 
 def adverb(word: str) -> object:
-    return LEXICON.adverb(word)
+    return ADVERBS[word]
 
 
 MONDAY = weekday(row("weekday", "Monday"))

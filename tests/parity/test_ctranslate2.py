@@ -96,7 +96,7 @@ def test_greedy_and_beam_write_the_same_tokens_with_the_same_scores(overrides: t
     for rule in (Beam(1), Beam(5, best=3), Beam(3, length_penalty=0.6, best=2), Beam(4, length_penalty=0.0, best=4)):
         expected = native(model, rows, limits, rule)
         for ours, theirs in zip(expected, engine.search(rows, limits, rule, 997), strict=True):
-            if theirs is not None:
+            if theirs:
                 compared += 1
                 assert [each.tokens for each in theirs] == [each.tokens for each in ours]
                 assert [each.score for each in theirs] == pytest.approx([each.score for each in ours], abs=1e-4)
@@ -116,7 +116,7 @@ def test_a_source_with_a_frame_and_a_target_that_is_begun_are_searched_alike(tmp
         expected = native(model, rows, limits, rule, (7, 5))
         for ours, theirs in zip(expected, engine.search(rows, limits, rule, 997), strict=True):
             assert ours[0].tokens[:2] == [7, 5]
-            if theirs is not None and (len(ours[0].tokens) > 2 or len(theirs[0].tokens) == 2):
+            if theirs and (len(ours[0].tokens) > 2 or len(theirs[0].tokens) == 2):
                 compared += 1
                 assert [each.tokens for each in theirs] == [each.tokens for each in ours]
                 logs = [each.log_probability for each in ours]
@@ -130,13 +130,13 @@ def test_a_search_that_comes_to_its_limit_is_given_back(tmp_path: Path) -> None:
         model.decoder.output.bias[END] = -40.0  # never ends by itself
     engine, rows = engine_of(model, tmp_path), sources(5)
     for rule in (Beam(1), Beam(3)):
-        assert engine.search(rows, [7, 9, 7, 11, 7], rule, 997) == [None] * 5
+        assert engine.search(rows, [7, 9, 7, 11, 7], rule, 997) == [[]] * 5
 
 
 def test_what_is_longer_than_the_positions_that_were_written_out_is_given_back(tmp_path: Path) -> None:
     engine, rows = engine_of(prepared(), tmp_path), sources(2)
-    assert engine.search(rows, [PLACES + 1, PLACES + 1], Beam(1), 997) == [None, None]
-    assert engine.search([[5] * PLACES + [END]], [7], Beam(1), 997) == [None]
+    assert engine.search(rows, [PLACES + 1, PLACES + 1], Beam(1), 997) == [[], []]
+    assert engine.search([[5] * PLACES + [END]], [7], Beam(1), 997) == [[]]
 
 
 def same_tokens(model: EncoderDecoder, folder: Path, least: int) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 import torch
+import transformers
 from torch import Tensor
-from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList, MarianConfig, MarianMTModel
 
 from regard.convert.huggingface import from_transformers
 from regard.decode.rules import Beam
@@ -18,7 +18,7 @@ SENTENCES, LONGEST = 200, 23
 SPECIAL = {"regard": (PAD, START, END, UNK), "one for two": (PAD, PAD, END, 1), "opus": (130, 130, 0, 1)}
 
 
-class EndAtLimit(LogitsProcessor):
+class EndAtLimit:
     """At the limit we end an output, at the model's price for that; `generate` would cut it without an end."""
 
     def __init__(self, end: int) -> None:
@@ -32,10 +32,10 @@ class EndAtLimit(LogitsProcessor):
         return allowed
 
 
-def marian(kind: str) -> MarianMTModel:
+def marian(kind: str) -> transformers.MarianMTModel:
     pad, start, end, _ = SPECIAL[kind]
     torch.manual_seed(5)
-    config = MarianConfig(
+    config = transformers.MarianConfig(
         vocab_size=131,
         d_model=20,
         encoder_layers=2,
@@ -52,7 +52,7 @@ def marian(kind: str) -> MarianMTModel:
         scale_embedding=True,
         init_std=0.3,
     )
-    model = MarianMTModel(config).eval()
+    model = transformers.MarianMTModel(config).eval()
     with torch.no_grad():
         model.final_logits_bias.normal_()
         model.final_logits_bias[0, end] += 2.0  # so that outputs end at various lengths
@@ -68,10 +68,10 @@ def sentences(kind: str) -> Tensor:
     return source
 
 
-def theirs(model: MarianMTModel, source: Tensor, kind: str, beam: int, penalty: float) -> list[list[int]]:
+def theirs(model: transformers.MarianMTModel, source: Tensor, kind: str, beam: int, penalty: float) -> list[list[int]]:
     """A sentence is done when as many outputs have ended as the beam is wide: that is ``early_stopping=True``."""
     pad, start, end, unknown = SPECIAL[kind]
-    config = GenerationConfig(
+    config = transformers.GenerationConfig(
         num_beams=beam,
         length_penalty=penalty,
         early_stopping=beam > 1,
@@ -87,12 +87,12 @@ def theirs(model: MarianMTModel, source: Tensor, kind: str, beam: int, penalty: 
             input_ids=source,
             attention_mask=(source != pad).int(),
             generation_config=config,
-            logits_processor=LogitsProcessorList([EndAtLimit(end)]),
+            logits_processor=transformers.LogitsProcessorList([EndAtLimit(end)]),
         )
     return [[token for token in row if token not in (pad, start, end)] for row in outputs.tolist()]
 
 
-def ours(model: MarianMTModel, source: Tensor, beam: int, penalty: float) -> list[list[int]]:
+def ours(model: transformers.MarianMTModel, source: Tensor, beam: int, penalty: float) -> list[list[int]]:
     converted, _, ids = from_transformers(model)
     first, state = converted.start(ids.ours(source))
     limits = torch.full((len(source),), LONGEST)

@@ -68,7 +68,7 @@ def test_a_captured_step_is_the_eager_step(
     preset: str, step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In float32 and without dropout, on the same batches."""
-    monkeypatch.setattr("regard.trainer.loop.LOG_EVERY", 0.0)
+    monkeypatch.setattr("regard.trainer.pace.LOG_EVERY", 0.0)
     menu = "train.precision=float32"
     graph = train(tmp_path / "graph", preset, f"train.step={step}", menu)
     eager = train(tmp_path / "eager", preset, "train.step=eager", menu)
@@ -90,7 +90,7 @@ def test_a_captured_training_with_dropout_goes_on_as_if_never_stopped(
     preset: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A graph that is captured again draws the numbers that each step would have drawn."""
-    monkeypatch.setattr("regard.trainer.loop.LOG_EVERY", 0.0)
+    monkeypatch.setattr("regard.trainer.pace.LOG_EVERY", 0.0)
     chosen = ("train.step=graph", "train.precision=float32", "model.dropout=0.2", "train.seed=3")
     whole = train(tmp_path / "whole", preset, *chosen)
     first = train(tmp_path / "parts", preset, *chosen, listener=Stops())
@@ -104,7 +104,7 @@ def test_a_captured_training_with_dropout_goes_on_as_if_never_stopped(
 
 def test_a_captured_step_draws_other_numbers_each_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One batch, no learning: what differs between steps is which values are dropped."""
-    monkeypatch.setattr("regard.trainer.loop.LOG_EVERY", 0.0)
+    monkeypatch.setattr("regard.trainer.pace.LOG_EVERY", 0.0)
     still = ("train.rate=1e-12", "data.pairs=20", "data.words=6", "train.steps=12", "train.batch=4096")
     curve = train(tmp_path / "run", "transformer-tiny", "train.step=graph", "model.dropout=0.3", *still)
     assert len({round(loss, 5) for loss in curve.losses}) == 12
@@ -115,7 +115,7 @@ def test_a_captured_step_with_adapters_is_the_eager_step(
     step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Low-rank additions are merged and frozen weights stay in both."""
-    monkeypatch.setattr("regard.trainer.loop.LOG_EVERY", 0.0)
+    monkeypatch.setattr("regard.trainer.pace.LOG_EVERY", 0.0)
     train(tmp_path / "base", "transformer-tiny", "train.precision=float32", "train.steps=20")
     found = []
     for kind in (step, "eager"):

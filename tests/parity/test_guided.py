@@ -14,8 +14,8 @@ from regard.data.batches import Batches
 from regard.decode.engines.ctranslate2 import to_ctranslate2
 from regard.nn.observe import Recorder
 from regard.runs.folder import Run
-from regard.tasks.task import Tensors, guided_alignment
-from regard.tasks.translate import TranslateTask
+from regard.tasks.task import Tensors
+from regard.tasks.translate import TranslateTask, guided_alignment
 from regard.text.vocabulary import END, PAD, START, UNK
 from regard.trainer.optimizer import make_optimizer
 from regard.trainer.start import open_task

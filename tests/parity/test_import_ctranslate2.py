@@ -125,7 +125,7 @@ def test_a_part_that_models_here_do_not_have_is_refused(tmp_path: Path) -> None:
     more = packed("decoder/scale_outputs") + struct.pack("<BBI", 0, 0, 4) + struct.pack("<f", 0.5)
     (number,) = struct.unpack_from("<I", data, count)
     (engine / "model.bin").write_bytes(data[:count] + struct.pack("<I", number + 1) + more + data[count + 4 :])
-    with pytest.raises(ModelError, match="decoder/scale_outputs: is a part that models here do not have"):
+    with pytest.raises(ModelError, match="decoder/scale_outputs: is a part that our models do not have"):
         imported(engine, tmp_path / "back")
     assert not (tmp_path / "back").exists()
 

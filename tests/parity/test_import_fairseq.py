@@ -93,18 +93,18 @@ def test_learned_positions_begin_with_their_third_row(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "line"),
     [
-        ({"arch": "lstm"}, "has no architecture of a Transformer in it"),
-        ({"decoder_learned_pos": True}, "decoder_learned_pos: the encoder has other positions"),
-        ({"decoder_normalize_before": False}, "decoder_normalize_before: the encoder has norms elsewhere"),
+        ({"arch": "lstm"}, "contains no Transformer"),
+        ({"decoder_learned_pos": True}, "decoder_learned_pos: differs from the encoder's"),
+        ({"decoder_normalize_before": False}, "decoder_normalize_before: differs from the encoder's"),
         ({"decoder_attention_heads": 2}, "decoder_attention_heads = 2: the encoder has 3"),
         ({"source_lang": None}, "does not say which language is which; choose with --languages"),
-        ({"source_lang": "../aa"}, "is no name of a dictionary"),
-        ({"source_lang": "cc"}, "is not there; the model needs it"),
-        ({"activation_fn": "tanh"}, "activation_fn = tanh: not among those"),
+        ({"source_lang": "../aa"}, "is not the name of a dictionary"),
+        ({"source_lang": "cc"}, "is missing; the model needs it"),
+        ({"activation_fn": "tanh"}, "activation_fn = tanh: not supported"),
         ({"model": {}}, "embed_tokens.weight: is missing"),
         ({"model": {n: t for n, t in weights().items() if ".fc1." not in n}}, "fc1.weight: is missing"),
-        ({"model": {"encoder.embed_tokens.weight": 1}}, "has no model in it"),
-        ({"model": weights() | {"encoder.layers.2.fc1.bias": torch.zeros(3)}}, "not numbered one by one"),
+        ({"model": {"encoder.embed_tokens.weight": 1}}, "contains no model"),
+        ({"model": weights() | {"encoder.layers.2.fc1.bias": torch.zeros(3)}}, "not numbered consecutively"),
         ({"model": weights() | {"decoder.adapter": torch.zeros(3)}}, "decoder.adapter: no such weight"),
         ({"model": {**weights(), "encoder.embed_tokens.weight": torch.zeros(5, 12)}}, "5 rows: the dictionary has 12"),
     ],
@@ -247,7 +247,7 @@ def test_numbers_are_read_when_they_are_asked_for(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="a ZIP archive without data"):
         TorchFile(tmp_path / "w.pt")
     (tmp_path / "v.pt").write_bytes(pickle.dumps(5, 2))
-    with pytest.raises(ModelError, match="is not a file of torch's"):
+    with pytest.raises(ModelError, match="is not a file of torch"):
         TorchFile(tmp_path / "v.pt")
 
 
@@ -261,7 +261,7 @@ def test_both_models_of_detransliterator_write_nko(name: str, tmp_path: Path) ->
     assert translator.translate("musa dunbuya").text == "ߡߎߛߊ߫ ߘߎ߲ߓߎߦߊ"  # as the package's own README has it
     origin = origin_of(run)
     assert origin is not None
-    assert "(of the package that it came in)" in origin.licence
+    assert "(of the package that contained it)" in origin.licence
 
 
 def test_a_tensor_takes_no_state(tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ import sentencepiece
 import torch
 import transformers
 from torch import Tensor
-from transformers import PreTrainedModel
 
 from importing import KINDS, imported, opus, pieces_of, random_model, saved, trained_pieces
 from regard.convert.huggingface import from_transformers
@@ -22,7 +21,7 @@ from regard.tasks.load import open_translator
 from regard.text.vocabulary import END, START
 
 
-def expected(model: PreTrainedModel, source: Tensor, target: Tensor) -> Tensor:
+def expected(model: transformers.PreTrainedModel, source: Tensor, target: Tensor) -> Tensor:
     mask = (source != model.config.pad_token_id).int()
     with torch.no_grad():
         return model(input_ids=source, attention_mask=mask, decoder_input_ids=target, use_cache=False).logits
@@ -106,7 +105,7 @@ def test_one_of_many_target_languages_is_a_token_before_the_source(tmp_path: Pat
 LANGUAGES = ["ace_Arab", "eng_Latn", "fra_Latn"]
 
 
-def multilingual(kind: str, folder: Path, tokenizer: str, languages: list[str]) -> PreTrainedModel:
+def multilingual(kind: str, folder: Path, tokenizer: str, languages: list[str]) -> transformers.PreTrainedModel:
     """With sentencepiece alone: ids are fairseq's."""
     spm = trained_pieces()
     size = len(pieces_of(spm)) + 1 + len(languages) + 1
@@ -217,14 +216,14 @@ def change(folder: Path, name: str, **values: Any) -> None:
 @pytest.mark.parametrize(
     ("name", "values", "line"),
     [
-        ("config.json", {"model_type": "t5"}, "model_type = t5: is not read"),
-        ("config.json", {"activation_function": "tanh"}, "activation_function = tanh: not among those"),
+        ("config.json", {"model_type": "t5"}, "model_type = t5: not supported"),
+        ("config.json", {"activation_function": "tanh"}, "activation_function = tanh: not supported"),
         ("config.json", {"decoder_attention_heads": 4}, "decoder_attention_heads = 4: the encoder has 5"),
         ("config.json", {"encoder_attention_heads": 7, "decoder_attention_heads": 7}, "model.heads = 7"),
         ("config.json", {"pad_token_id": "x"}, "pad_token_id = x: must be an id"),
         ("config.json", {"eos_token_id": 1}, "must be ids of"),
-        ("vocab.json", {"more": 99}, "does not number its pieces one by one"),
-        ("vocab.json", {"more": "99"}, "does not number its pieces one by one"),
+        ("vocab.json", {"more": 99}, "does not number its pieces consecutively"),
+        ("vocab.json", {"more": "99"}, "does not number its pieces consecutively"),
     ],
 )
 def test_a_folder_that_does_not_fit_is_refused_in_one_line(name: str, values: Any, line: str, tmp_path: Path) -> None:
@@ -265,11 +264,11 @@ def test_files_that_are_not_what_they_should_be_are_refused(tmp_path: Path) -> N
     with pytest.raises(ModelError, match="pieces: the model has"):
         imported(tmp_path / "model", tmp_path / "run")
     (tmp_path / "model" / "model.safetensors").write_bytes(b"x" * 20)
-    with pytest.raises(ModelError, match="not a safetensors file, or a damaged one"):
+    with pytest.raises(ModelError, match="not a safetensors file, or damaged"):
         imported(tmp_path / "model", tmp_path / "run")
     (tmp_path / "model" / "model.safetensors").unlink()
     torch.save([model.lm_head.weight], tmp_path / "model" / "pytorch_model.bin")
-    with pytest.raises(ModelError, match="is no table of tensors"):
+    with pytest.raises(ModelError, match="is not a table of tensors"):
         imported(tmp_path / "model", tmp_path / "run")
     index = {"weight_map": {"a": "../x.safetensors"}}
     (tmp_path / "model" / "model.safetensors.index.json").write_text(json.dumps(index), encoding="utf-8")

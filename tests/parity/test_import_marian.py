@@ -35,7 +35,7 @@ from marian_files import (
 )
 from real_models import real
 from regard.convert.foreign import NEVER, write
-from regard.convert.marian_native import Config, is_model, parse, pieces_of, unquoted
+from regard.convert.marian_files import Config, is_model, parse, pieces_of, unquoted
 from regard.convert.package import Package
 from regard.convert.recognise import opened
 from regard.decode.rules import Beam
@@ -144,18 +144,21 @@ def test_special_tokens_have_our_ids_and_nothing_starts_an_output(tmp_path: Path
 @pytest.mark.parametrize(
     ("changes", "line"),
     [
-        ({"type": "multi-s2s"}, "type = multi-s2s: is not read; transformer is, and s2s, amun, nematus are"),
-        ({"transformer-ffn-depth": "3"}, "transformer-ffn-depth = 3: is not read; 2 is"),
+        ({"type": "multi-s2s"}, "type = multi-s2s: not supported; transformer is, and s2s, amun, nematus are"),
+        ({"transformer-ffn-depth": "3"}, "transformer-ffn-depth = 3: not supported; 2 is"),
         ({"transformer-decoder-autoreg": "average-attention"}, "transformer-decoder-autoreg = average-attention"),
-        ({"transformer-decoder-autoreg": "rnn"}, "dec-cell = gru: decoders with self-attention are read"),
+        ({"transformer-decoder-autoreg": "rnn"}, "dec-cell = gru: not supported; decoders with self-attention"),
         ({"transformer-postprocess": "dahn"}, "transformer-postprocess = 'ahn': only a norm before"),
-        ({"transformer-ffn-activation": "gelu"}, "transformer-ffn-activation = gelu: is not read; relu and swish are"),
+        (
+            {"transformer-ffn-activation": "gelu"},
+            "transformer-ffn-activation = gelu: not supported; relu and swish are",
+        ),
         ({"dim-emb": "wide"}, "dim-emb = wide: must be a number of a Transformer"),
         ({"type": "[a, b]"}, r"type = \['a', 'b'\]: must be one value"),
         ({"transformer-tied-layers": "\n  - 1"}, "must name one for each of 3 layers"),
-        ({"enc-depth": "1"}, "encoder_l2_.*: is a part that models here do not have"),
-        ({"enc-depth": "3"}, "encoder_l3_.*: is missing; is the file whole"),
-        ({"a line without a colon\nx": "1"}, "no setting of Marian's; is the file damaged"),
+        ({"enc-depth": "1"}, "encoder_l2_.*: is a part that our models do not have"),
+        ({"enc-depth": "3"}, "encoder_l3_.*: is missing; is the file complete"),
+        ({"a line without a colon\nx": "1"}, "not a setting of Marian's; is the file damaged"),
     ],
 )
 def test_what_cannot_be_read_is_refused_in_one_line(changes: dict[str, str], line: str, tmp_path: Path) -> None:
@@ -228,10 +231,10 @@ def test_models_with_cells_compute_marians_equations(kind: str, tie: str, tmp_pa
 @pytest.mark.parametrize(
     ("changes", "line"),
     [
-        ({"layer-normalization": "true"}, "layer-normalization = true: is not read; false is"),
-        ({"dec-cell-base-depth": 8}, "dec-cell-base-depth = 8: is not read; 2 is"),
-        ({"enc-depth": 2}, "enc-depth = 2: is not read; 1 is"),
-        ({"enc-cell": "lstm"}, "enc-cell = lstm: is not read; gru is"),
+        ({"layer-normalization": "true"}, "layer-normalization = true: not supported; false is"),
+        ({"dec-cell-base-depth": 8}, "dec-cell-base-depth = 8: not supported; 2 is"),
+        ({"enc-depth": 2}, "enc-depth = 2: not supported; 1 is"),
+        ({"enc-cell": "lstm"}, "enc-cell = lstm: not supported; gru is"),
         ({"dim-rnn": 5}, r"\(.*\): must be"),
     ],
 )
@@ -265,7 +268,7 @@ def test_damaged_binary_files_are_refused(tmp_path: Path) -> None:
     data = path.read_bytes()
     assert is_model(path)
     for broken, line in [
-        (data[:-100], "is cut short, damaged"),
+        (data[:-100], "is incomplete, damaged"),
         (struct.pack("<Q", 2) + data[8:], "no model"),
         (data[:8] + struct.pack("<Q", 1 << 40) + data[16:], "version 1, .* tensors: only version 1 is read"),
     ]:
@@ -295,18 +298,18 @@ def test_damaged_archives_are_refused(tmp_path: Path) -> None:
     whole = path.read_bytes()
     path.write_bytes(whole[:1000])
     assert not is_model(path)
-    with pytest.raises(ModelError, match=r"is cut short, damaged or no \.npz"):
+    with pytest.raises(ModelError, match=r"is incomplete, damaged or no \.npz"):
         module.read(package)
     objects = io.BytesIO()
     np.save(objects, np.array([{}, {}], dtype=object), allow_pickle=True)
     path.write_bytes(whole)
     with zipfile.ZipFile(path, "a") as archive:
         archive.writestr("decoder_Wemb.npy", objects.getvalue())
-    with pytest.raises(ModelError, match="decoder_Wemb: is no array of numbers"):
+    with pytest.raises(ModelError, match="decoder_Wemb: is not an array of numbers"):
         module.read(package)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("special:model.yml.npy", bytes(1 << 22))
-    with pytest.raises(ModelError, match="unfolds to 4,194,304 bytes in 1 arrays"):
+    with pytest.raises(ModelError, match="unpacks to 4,194,304 bytes in 1 arrays"):
         module.read(package)
 
 
@@ -348,7 +351,7 @@ def test_vocabularies_in_yaml() -> None:
     assert pieces_of(text, "v") == ["</s>", "<unk>", "it's", ":", "\u2028", "a:b"]
     for wrong, line in (
         ("a: 0\nb", "not a piece and its number"),
-        ("a: 1\n", "not numbered from 0 on"),
+        ("a: 1\n", "not numbered consecutively from 0"),
         ("a: 0\nb: 0\n", "'b: 0'"),
     ):
         with pytest.raises(ModelError, match=line):

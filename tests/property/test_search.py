@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from itertools import product
 
 import pytest
@@ -373,7 +374,7 @@ def test_the_tree_ends_in_the_outputs_and_listening_changes_nothing(
         assert max(sum(node.step == step for node in kept) for step in range(1, LIMIT + 1)) <= rule.rows
         leaves = {node.number for node in tree.nodes} - {node.parent for node in tree.nodes}
         assert all(tree.nodes[number].reason for number in leaves)
-        assert json.loads(json.dumps(tree.to_dict())) == tree.to_dict()
+        assert json.loads(json.dumps(asdict(tree))) == asdict(tree)
 
 
 def test_an_output_ends_at_its_own_limit() -> None:

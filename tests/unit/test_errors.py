@@ -152,8 +152,8 @@ def test_a_bad_setting_is_named(override: str) -> None:
 
 
 MEANINGLESS = [
-    ("gru", ["model.bridge=zero"], "model.bridge = zero: the decoder would know nothing of the source"),
-    ("bahdanau", ["model.bridge=copy"], "model.bridge = copy: a bidirectional encoder ends in two states of 256"),
+    ("gru", ["model.bridge=zero"], "model.bridge = zero: the decoder would not get the source at all"),
+    ("bahdanau", ["model.bridge=copy"], "model.bridge = copy: a bidirectional encoder ends with two states of 256"),
     ("bahdanau", ["model.reverse=true"], "model.reverse = true: a bidirectional encoder reads both ways already"),
     ("lstm", ["model.tie=target", "model.hidden=128"], "model.tie = target: the output layer reads states of 128"),
     (
@@ -176,31 +176,31 @@ MEANINGLESS = [
         ["model.decoder.attention.normaliser=relu"],
         "attention.selection = hard: samples from the weights, but relu weights may all be zero",
     ),
-    ("lstm", ["train.step=compiled"], "train.step = compiled: torch.compile cannot see into recurrent layers"),
+    ("lstm", ["train.step=compiled"], "train.step = compiled: torch.compile cannot compile recurrent layers"),
     (
         "transformer-tiny",
         ["model.positions=rotary", "model.width=12"],
-        "model.positions = rotary: turns pairs of features",
+        "model.positions = rotary: rotates pairs of features",
     ),
     (
         "transformer-tiny",
         ["model.positions=rotary", "model.encoder_attention.score=additive"],
-        "model.encoder_attention.score = additive: rotary positions act through inner products",
+        "model.encoder_attention.score = additive: rotary positions need a score with an inner product",
     ),
     (
         "transformer-tiny",
         ["model.decoder_attention.window={kind='predicted'}"],
-        "model.decoder_attention.window.kind = predicted: places a window in a finished sequence",
+        "model.decoder_attention.window.kind = predicted: needs the whole sequence",
     ),
     (
         "transformer-tiny",
         ["model.positions=learned", "model.first_position=2"],
-        "model.first_position = 2: is for sinusoidal positions; learned ones begin with the first token",
+        "model.first_position = 2: is for sinusoidal positions; for learned use 0",
     ),
     (
         "transformer-tiny",
         ["model.autoregression=ssru", "model.decoder_attention.score=dot"],
-        "model.autoregression = ssru: a decoder layer then has no attention to itself",
+        "model.autoregression = ssru: a decoder layer then has no self-attention",
     ),
 ]
 

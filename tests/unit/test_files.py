@@ -81,7 +81,7 @@ def test_a_pipe_is_written_to_and_not_replaced(tmp_path) -> None:
     reader.start()
     with new_file(pipe) as file:
         file.write(b"through")
-    reader.join(10)
+    reader.join(60)
     assert read == [b"through"]
     assert pipe.is_fifo()
 

@@ -1,4 +1,4 @@
-"""``regard cite`` and ``regard docs``: how to name this program in a paper, and how to read about it."""
+"""``regard cite`` and ``regard docs``"""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def docs(
     context: typer.Context,
     page: Annotated[str, typer.Argument(help="A page, such as training or course/01-sequences.")] = FIRST,
 ) -> None:
-    """Open the documentation that came with this program. It is read without a network."""
+    """Open the installed documentation, without a network."""
     path = manual_page(page)
     if common(context).json:
         print(json.dumps({"page": page, "path": str(path)}, indent=2))
@@ -49,7 +49,7 @@ def docs(
 
 
 def manual_page(name: str) -> Path:
-    """The file of a page, by its place in docs/."""
+    """The file of a page, by its path in docs/."""
     if not (MANUAL / f"{FIRST}.html").is_file():
         raise ResourceError("docs: not in this installation; `make site` in the repository writes them")
     pages = {str(path.relative_to(MANUAL).with_suffix("")): path for path in MANUAL.rglob("*.html")}

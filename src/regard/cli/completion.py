@@ -1,8 +1,8 @@
-"""What a shell offers when Tab is pressed: verbs, options, settings and their values, presets, runs.
+"""Tab completion: verbs, options, settings and their values, presets, runs.
 
-An answer takes less time than a finger, because nothing but the standard library is imported: all words come from
-``completion.json``, which `make docs` writes from the verbs and settings themselves. Shells ask with the scripts that
-``regard --show-completion`` prints, in environment variables.
+It is fast because only the standard library is imported: all words come from ``completion.json``, which `make docs`
+writes from the verbs and settings. The scripts that ``regard --show-completion`` prints ask through environment
+variables.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from typing import Any, Final
 
 TABLE: Final = Path(__file__).with_name("completion.json")
 ASKED: Final = "_REGARD_COMPLETE"
-MOST: Final = 1000  # entries of a folder that are looked at
-RUNS: Final = "runs"  # where runs are, unless somebody has put them elsewhere
+MOST: Final = 1000  # entries of a folder that are read
+RUNS: Final = "runs"  # the usual folder of runs
 _FILE: Final = "settings.toml"
 
 Offer = tuple[str, str]  # what may be written, and what it is
 
 
 def answer(environment: Mapping[str, str]) -> int:
-    """Print what the shell that asks can offer, as it wants to read it; return the exit code."""
+    """Print the offers in the format of the shell that asks; return the exit code."""
     shell = environment[ASKED].removeprefix("complete_")
     words, cut = _bash(environment) if shell == "bash" else _line(environment)
     found = list(offers(words[:-1], words[-1]))
@@ -44,7 +44,7 @@ def answer(environment: Mapping[str, str]) -> int:
 
 
 def offers(before: list[str], begun: str) -> Iterator[Offer]:
-    """What may stand behind words of a command line and begins so."""
+    """What may follow these words of a command line and begins with ``begun``."""
     table = json.loads(TABLE.read_text(encoding="utf-8"))
     verb, given = _verb(table["verbs"], before)
     if verb not in table["verbs"]:
@@ -66,7 +66,7 @@ def offers(before: list[str], begun: str) -> Iterator[Offer]:
 
 
 def _verb(verbs: Mapping[str, Any], words: list[str]) -> tuple[str, list[str]]:
-    """The verb that words begin with, as far as it is there, and the rest."""
+    """The verb at the beginning of words, complete or not, and the rest."""
     groups = {name.split()[0] for name in verbs if " " in name}
     size = 2 if words and words[0] in groups else 1
     return " ".join(words[:size]), words[size:]
@@ -78,7 +78,7 @@ def _under(table: Mapping[str, Any], group: str) -> Iterator[tuple[str, Any]]:
 
 
 def _plain(words: list[str], options: Mapping[str, Any]) -> list[str]:
-    """Words that are neither options nor what these take."""
+    """Words that are neither options nor their values."""
     taken = [False, *(options.get(word, {}).get("takes", "") != "" for word in words)]
     return [word for word, is_value in zip(words, taken, strict=False) if not is_value and not word.startswith("-")]
 
@@ -101,7 +101,7 @@ def _kinds(kinds: list[str], table: Mapping[str, Any], settings: list[str], begu
 
 
 def _settings(settings: Mapping[str, Any], begun: str) -> Iterator[Offer]:
-    """Names as far as several are possible, then values: so that no shell puts a space behind the equals sign."""
+    """Names while several are possible, then values, so that no shell adds a space after the equals sign."""
     name, equals, _ = begun.partition("=")
     found = {path: each for path, each in settings.items() if path.startswith(name) and (not equals or path == name)}
     for path, each in found.items():
@@ -112,7 +112,7 @@ def _settings(settings: Mapping[str, Any], begun: str) -> Iterator[Offer]:
 
 
 def runs(begun: str) -> Iterator[Offer]:
-    """Folders with settings in them: where the begun path leads, else here and in runs/."""
+    """Run folders: in the folder of the begun path, else here and in runs/."""
     head, slash, _ = begun.rpartition("/")
     if slash:
         yield from _beginning(_in(f"{head}/"), begun)
@@ -135,13 +135,13 @@ def _beginning(found: Iterable[Offer], begun: str) -> Iterator[Offer]:
     return ((value, about) for value, about in found if value.startswith(begun))
 
 
-# How the shells say what is written
+# How shells pass the command line
 
 
 def _bash(environment: Mapping[str, str]) -> tuple[list[str], int]:
-    """Words behind the program's name, and how much of the last stands before what bash replaces.
+    """The words after the program's name, and how many characters of the last bash does not replace.
 
-    Bash takes ``decode.beam=3`` for three words, and replaces the last.
+    Bash splits ``decode.beam=3`` into three words, and replaces the last.
     """
     text = environment.get("COMP_WORDS", "")
     words = text.split("\n") if "\n" in text else text.split()
@@ -159,7 +159,7 @@ def _bash(environment: Mapping[str, str]) -> tuple[list[str], int]:
 
 
 def _line(environment: Mapping[str, str]) -> tuple[list[str], int]:
-    """Of a whole line the words behind the program's name; the last may be empty."""
+    """The words of a line after the program's name; the last may be empty."""
     line = environment.get("_TYPER_COMPLETE_ARGS", "")
     lexer = shlex.shlex(line, posix=True)
     lexer.whitespace_split, lexer.commenters = True, ""
@@ -172,11 +172,11 @@ def _line(environment: Mapping[str, str]) -> tuple[list[str], int]:
 
 
 def _joined(found: Iterable[Offer]) -> str:
-    """For zsh, which evaluates what it gets: each is quoted, and a colon divides it from what it means."""
+    """For zsh, which evaluates its input: each offer is quoted, with its description after a colon."""
     quoted = ((_quoted(value), _quoted(about)) for value, about in found)
     return "\n".join(f'"{value}":"{about}"' if about else f'"{value}"' for value, about in quoted)
 
 
 def _quoted(text: str) -> str:
-    text = text.replace("'", "’").replace("\\", "")  # the whole stands inside single quotes
+    text = text.replace("'", "’").replace("\\", "")  # the whole is inside single quotes
     return re.sub(r'(["$`])', r"\\\1", text).replace(":", r"\\:")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, get_args
@@ -24,14 +23,13 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Make, check, clean, count and split corpora.", no_args_is_help=True, rich_markup_mode=None)
 
-SILENCE = 10.0  # seconds between two lines of progress in a log
 Files = Annotated[list[Path], typer.Argument(help="Two parallel files, or one file with columns.")]
 Columns = Annotated[str, typer.Option(help="Columns of a table, by name or number: 2,1.")]
 Run = Annotated[Path | None, typer.Option("--run", help="Use the tokenizers of this run.")]
 Task = Annotated[str, typer.Option(help="translate, tag, classify or language: which columns there are.")]
 HeldOut = Annotated[
     list[Path] | None,
-    typer.Option("--held-out", help="A test set whose sources must not be in the corpus; give twice."),
+    typer.Option("--held-out", help="A test set whose sources must not be in the corpus; one or two files."),
 ]
 
 
@@ -55,31 +53,25 @@ def make(
     corpus, _, target = name.partition(":")
     if corpus in SETS:
         folder = write_set(name, out, pairs, held_out)
-        files = sorted(path.name for path in folder.iterdir())
-        if common(context).json:
-            print(json.dumps({"folder": str(folder), "files": files}))
-        else:
-            say(f"{folder}: {', '.join(files)}; {SETS[corpus].source}")
-        return
-    if corpus != "fable":
-        raise SettingsError(f"corpus = {name}: no such built-in corpus; did you mean 'fable:fr'?")
-    check_language(target or "fr")
-    if (lengths := re.fullmatch(r"(\d+)-(\d+)", words)) is None:
-        raise SettingsError(f"--words = {words}: not from how many to how many words; 1-20 would be right")
-    folder = write(
-        out,
-        target or "fr",  # type: ignore[arg-type]
-        train=pairs,
-        valid=held_out,
-        test=held_out,
-        minimum_words=int(lengths[1]),
-        maximum_words=int(lengths[2]),
-    )
-    files = sorted(path.name for path in folder.iterdir())
-    if common(context).json:
-        print(json.dumps({"folder": str(folder), "files": files}))
+        line = f"{folder}: {{}}; {SETS[corpus].source}"
+    elif corpus == "fable":
+        check_language(target or "fr")
+        if (lengths := re.fullmatch(r"(\d+)-(\d+)", words)) is None:
+            raise SettingsError(f"--words = {words}: not a range of lengths; 1-20 would be right")
+        folder = write(
+            out,
+            target or "fr",  # type: ignore[arg-type]
+            train=pairs,
+            valid=held_out,
+            test=held_out,
+            minimum_words=int(lengths[1]),
+            maximum_words=int(lengths[2]),
+        )
+        line = f"{folder}: {pairs:,} training pairs and twice {held_out:,} held out: {{}}"
     else:
-        say(f"{folder}: {pairs:,} training pairs and twice {held_out:,} held out: {', '.join(files)}")
+        raise SettingsError(f"corpus = {name}: no such built-in corpus; did you mean 'fable:fr'?")
+    files = sorted(path.name for path in folder.iterdir())
+    common(context).answer({"folder": str(folder), "files": files}, line.format(", ".join(files)))
 
 
 @app.command(cls=Command)
@@ -92,7 +84,7 @@ def check(
     ratio: Annotated[float, typer.Option(help="How unusual a ratio of lengths must be to be reported.")] = 4.0,
     task: Task = "translate",
     find_shift: Annotated[
-        bool, typer.Option("--find-shift", help="Only say where two files fall out of step.")
+        bool, typer.Option("--find-shift", help="Only find the line from which on two files are shifted.")
     ] = False,
 ) -> int:
     """Report what is wrong with a corpus. The exit code is 3 when something is."""
@@ -107,7 +99,7 @@ def check(
     else:
         report = check_labels(corpus, other.columns, other.fault, held_out=others, progress=_progress())
     if report.clean and not report.pairs:
-        raise DataError(f"{', '.join(report.files)}: no lines at all; a corpus has at least one")
+        raise DataError(f"{', '.join(report.files)}: is empty; a corpus has at least one line")
     if common(context).json:
         put(json.dumps(asdict(report), ensure_ascii=False, indent=2))
     else:
@@ -129,13 +121,9 @@ def _show_check(report: CheckReport) -> None:
     if report.clean:
         print("nothing wrong")
     elif any(finding.kind == "mismatch" for finding in report.findings):
-        say(f"\nwhere the two sides fall out of step: regard data check {shlex.join(report.files)} --find-shift")
+        say(f"\nto find where the two sides are shifted: regard data check {shlex.join(report.files)} --find-shift")
     elif ratio:
-        say("\nwhat mends or drops these, and says which: " + _cleaning(report.files))
-
-
-def _cleaning(files: Sequence[str]) -> str:
-    return f"regard data clean {shlex.join(files)} --out clean"
+        say(f"\nto mend or drop these: regard data clean {shlex.join(report.files)} --out clean")
 
 
 def _find_shift(files: list[Path]) -> int:
@@ -232,7 +220,7 @@ def _corpus(files: list[Path], columns: str) -> Corpus:
 
 
 def _other_task(name: str) -> type[AnyTask] | None:
-    """None for parallel text, which is read without torch."""
+    """The task, or None for translate, whose data is read without torch."""
     if name == "translate":
         return None
     from regard.settings import TaskName
@@ -252,5 +240,5 @@ def _tokenizers(run: Path | None) -> Tokenizers | None:
 
 
 def _progress() -> LineCounter:
-    """How far reading is."""
-    return LineCounter("read", SILENCE, "pairs")
+    """A counter of pairs read."""
+    return LineCounter("read", what="pairs")

@@ -1,4 +1,4 @@
-"""``regard demo``: the main job, on the built-in corpus, in about five minutes. A finished one is in the package."""
+"""``regard demo``: train, test and report on the built-in corpus, in about five minutes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TESTED = 500  # held-out sentences translated at the end
 
 def demo(
     context: typer.Context,
-    out: Annotated[Path, typer.Option(help="The run folder; made anew if it is a demo's.")] = Path("runs/demo"),
+    out: Annotated[Path, typer.Option(help="The run folder; an earlier demo there is replaced.")] = Path("runs/demo"),
     time: Annotated[str, typer.Option(help="Train no longer than this: 60s, 2m.")] = "",
 ) -> int:
     """Make a corpus, train a translator, test it, write a report and translate with it."""
@@ -53,7 +53,7 @@ def demo(
     for source, text in found.items() if not asked.json else ():
         print(f"{source}\n  → {text}")
     shown.tell(
-        f"try next:\n  open {out / REPORT} in a browser: what was learned, where it fails, what goes on inside\n"
+        f"try next:\n  open {out / REPORT} in a browser: its scores, its mistakes, and a look inside\n"
         f'  regard translate {out} "The old bank near the river was quiet."\n'
         f"  regard studio {out.parent}\n  regard train bahdanau --corpus fable:fr --time 2m"
     )
@@ -61,7 +61,7 @@ def demo(
 
 
 def _report(out: Path, device: str) -> str:
-    """Measure it on sentences that are in neither the training nor the validation part, and write a report."""
+    """Measure the run on held-out sentences and write a report."""
     from regard.evaluate.report import report
     from regard.settings.call import MeasureSettings
 

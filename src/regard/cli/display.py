@@ -1,4 +1,4 @@
-"""A training as a person sees it: a bar in a terminal, a plain line now and then in a log. All on stderr."""
+"""The progress of a training on stderr: a bar in a terminal, a line now and then in a log."""
 
 from __future__ import annotations
 
@@ -12,17 +12,16 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn
 
-from regard.cli.streams import as_called
+from regard.cli.streams import EVERY, as_called
 from regard.errors import ResourceError
 from regard.runs.log import Listener, Moment, Validation, Watched, clock
 
-EVERY = 10.0  # seconds between two lines of a log
 _WIDE = 92  # columns that the whole bar takes
 
 
 @contextmanager
 def display(*, quiet: bool = False) -> Iterator[Listener]:
-    """Whatever suits where stderr goes."""
+    """The listener that fits stderr."""
     console = Console(stderr=True, highlight=False)
     if quiet or not console.is_terminal:
         yield Quiet() if quiet else PlainLines()
@@ -32,7 +31,7 @@ def display(*, quiet: bool = False) -> Iterator[Listener]:
 
 
 def _columns(width: int) -> list[ProgressColumn]:
-    """What there is room for: a narrow terminal does without the bar and the memory."""
+    """The columns that fit: a narrow terminal shows neither the bar nor the memory."""
     step = TextColumn("step {task.fields[step]:,}")
     pace = "loss {task.fields[loss]:.3f}  {task.fields[speed]:,.0f} tokens/s"
     when = TextColumn("{task.fields[when]}")
@@ -42,14 +41,14 @@ def _columns(width: int) -> list[ProgressColumn]:
 
 
 def when(moment: Moment) -> str:
-    """How far the clock is: ``0:12 of 1:00`` where time is the limit, else what is left."""
+    """The time: ``0:12 of 1:00`` if time is limited, else what is left."""
     if moment.limit is not None:
         return f"{clock(moment.seconds)} of {clock(moment.limit)}"
     return f"{clock(moment.left)} left"
 
 
 class Quiet:
-    """Shows nothing. What goes wrong is an error, and is not shown here."""
+    """Shows nothing; errors are raised, not shown here."""
 
     def moment(self, moment: Moment) -> None: ...
 
@@ -82,7 +81,7 @@ class ProgressBar(Quiet):
         )
 
     def tell(self, line: str) -> None:
-        self._bar.console.print(as_called(line), markup=False, soft_wrap=True)  # a command must not be cut in two
+        self._bar.console.print(as_called(line), markup=False, soft_wrap=True)  # a command must not be broken
 
 
 class PlainLines(Quiet):
@@ -112,7 +111,7 @@ def validation_line(validation: Validation) -> str:
 
 
 def _general(validation: Validation) -> str:
-    """How it does on the general test set, against the beginning."""
+    """Loss and score on the general test set, and the change since the beginning."""
     if validation.general_loss is None:
         return ""
     since = f" ({validation.forgotten:+.3f} since the beginning)" if validation.forgotten is not None else ""
@@ -132,7 +131,7 @@ class Events:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError:
             raise ResourceError("--tensorboard: needs the package tensorboard; pip install tensorboard") from None
-        self._open = cache(lambda: SummaryWriter(str(folder / "tensorboard")))  # not before the run has its folder
+        self._open = cache(lambda: SummaryWriter(str(folder / "tensorboard")))  # the folder does not exist yet
 
     def moment(self, moment: Moment) -> None:
         for name in ("loss", "norm", "rate", "tokens_per_second"):
@@ -150,7 +149,3 @@ class Events:
         self._open().add_text("watch", watched.output, step)
 
     def tell(self, line: str) -> None: ...
-
-
-def events(folder: Path) -> Listener:
-    return Events(folder)

@@ -1,4 +1,4 @@
-"""``regard doctor``: what this machine has, in a form that can be pasted into a question."""
+"""``regard doctor``: versions and hardware, to paste into a bug report."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PACKAGES = (
     *("torch", "numpy", "sentencepiece", "safetensors", "sacrebleu", "pydantic", "typer", "rich", "fastapi", "uvicorn"),
     *("prometheus_client", "ctranslate2"),
 )
-# Packages that only some need, by what they are for; the name to import, where it is not the name to install.
+# Optional packages and their use; below, the name to import if it differs from the name to install.
 EXTRAS = {
     "matplotlib": "PNG",
     "tensorboard": "event files",
@@ -48,7 +48,7 @@ def doctor(context: typer.Context) -> None:
         "demo": _demo(),
         "runs": _runs(),
         **{name: _version(name) or "not installed" for name in PACKAGES},
-        **{name: _extra(name, purpose) for name, purpose in EXTRAS.items()},
+        **{name: _version(name) or f"not installed; for {use}: pip install {name}" for name, use in EXTRAS.items()},
     }
     if common(context).json:
         print(json.dumps(found, indent=2))
@@ -59,7 +59,7 @@ def doctor(context: typer.Context) -> None:
 
 
 def _demo() -> str:
-    """The run in the package: that it is there, and whole."""
+    """Whether the run in the package is complete."""
     from regard.errors import RegardError
     from regard.runs.folder import Run, belongs, best_checkpoint, packaged, verify
 
@@ -69,11 +69,11 @@ def _demo() -> str:
         belongs(run, best)
     except RegardError as problem:
         return f"not usable: {problem}"
-    return 'whole; try: regard translate demo "The black cat ate the mouse."'
+    return 'complete; try: regard translate demo "The black cat ate the mouse."'
 
 
 def _runs() -> str:
-    """The folder of runs here: how many there are, which cannot be read, and what is left over."""
+    """The runs here: how many, which cannot be read, and what killed processes left."""
     from regard.runs.listing import find, leftovers, summarise
 
     folder = Path("runs")
@@ -84,12 +84,8 @@ def _runs() -> str:
     left = leftovers(folder)
     words = [f"{len(found)} in {folder}"]
     words += [f"not readable: {', '.join(bad[:5])}; see: regard runs ls --json"] if bad else []
-    words += [f"{len(left)} left over by killed processes; see: regard runs sweep"] if left else []
+    words += [f"{len(left)} leftovers of killed processes; see: regard runs sweep"] if left else []
     return "; ".join(words)
-
-
-def _extra(name: str, purpose: str) -> str:
-    return _version(name) or f"not installed; for {purpose}: pip install {name}"
 
 
 def _version(name: str) -> str:

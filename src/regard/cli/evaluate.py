@@ -6,7 +6,7 @@ import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 ALL = "measure.metrics=bleu,chrf,ter"  # of one run
 READ = "measure.metrics=exact,edits"  # of one that reads vectors
-TOKENISED = 100  # outputs that end in " .", as many as make sacreBLEU warn
+TOKENISED = 100  # outputs that end in " ." from which on sacreBLEU warns, too
 
 
 def evaluate(
     context: typer.Context,
     words: Annotated[list[str], with_settings("RUN", "A run folder.")],
     source: Annotated[Path, typer.Option(help="Texts, one a line (also .gz, .zst), or a table with all columns.")],
-    target: Annotated[Path | None, typer.Option(help="Their translations by people, tags or labels.")] = None,
+    target: Annotated[Path | None, typer.Option(help="Their reference translations, tags or labels.")] = None,
     hypotheses: Annotated[Path | None, typer.Option(help="Measure this output instead of translating.")] = None,
     out: Annotated[Path | None, typer.Option(help="Write the translations here.")] = None,
 ) -> None:
@@ -53,7 +53,7 @@ def evaluate(
         return
     evaluation.check_measures(wanted)
     if target is None:
-        raise SettingsError("--target: missing; a translation is measured against one by people")
+        raise SettingsError("--target: missing; give the reference translations")
     _check_links(wanted)
     texts = evaluation.read_texts(source, target, hypotheses, vectors=vectors)
     golds = evaluation.read_alignments(Path(wanted.alignment), texts) if wanted.alignment else None
@@ -63,11 +63,18 @@ def evaluate(
     counts = evaluation.training_counts(opened, texts.sources)
     aligned = None if golds is None else _alignment(run, texts, golds, wanted, asked.place)
     result = evaluation.evaluate(texts, outputs, counts, wanted, aligned)
-    judged = _comet(texts, outputs, wanted.comet, asked.place) if wanted.comet else []
+    judged: list[Quality] = []
+    if wanted.comet:
+        from regard.metrics.comet import comet
+
+        gpus = int(asked.place.startswith("cuda"))
+        judged = [comet(texts.sources, outputs, texts.references, wanted.comet, gpus=gpus)]
     origin = ", ".join(how(call.decode)) if hypotheses is None else str(hypotheses)
     if asked.json:
         about = {"run": str(run), "source": str(source), "target": str(target), "output": origin}
-        put(json.dumps(about | _as_dict(result, judged), ensure_ascii=False, indent=2))
+        shown = asdict(result)
+        shown["qualities"] += [asdict(quality) for quality in judged]
+        put(json.dumps(about | shown, ensure_ascii=False, indent=2))
     else:
         _show(result, judged, f"{run} on {source}, {target}: {result.sentences:,} sentences, {origin}", wanted)
 
@@ -95,9 +102,9 @@ def _evaluate_labels(run: Path, source: Path, target: Path | None, asked: Common
 
 
 def _check_links(wanted: MeasureSettings) -> None:
-    """Before any work is done."""
+    """Refuse settings of links that do not fit together, before any work."""
     if not wanted.alignment and (wanted.links or wanted.reverse_links or wanted.reverse):
-        raise SettingsError("measure.alignment: links are held against gold ones; give measure.alignment=FILE")
+        raise SettingsError("measure.alignment: missing; links are compared with gold ones, name their file")
     if wanted.reverse_links and not wanted.links:
         raise SettingsError(
             f"measure.reverse_links = {wanted.reverse_links}: joins measure.links; give measure.links=FILE too"
@@ -105,8 +112,9 @@ def _check_links(wanted: MeasureSettings) -> None:
 
 
 def _alignment(run: Path, texts: Texts, golds: list[Gold], wanted: MeasureSettings, place: str) -> AlignmentQuality:
-    """From files where they are given, else from the attention of the run, and of the reverse run."""
+    """The quality of links: of files if they are given, else of the attention of the run, and of the reverse run."""
     from regard.evaluate import evaluate as evaluation
+    from regard.metrics.alignment import flipped
     from regard.tasks.load import load
 
     if wanted.links:
@@ -118,7 +126,8 @@ def _alignment(run: Path, texts: Texts, golds: list[Gold], wanted: MeasureSettin
         say(f"links: {translator.aligner.describe()}")
         if wanted.reverse:
             backward = load(Path(wanted.reverse), device=place)
-            found.append(evaluation.swapped(evaluation.aligned(backward, texts.references, texts.sources)))
+            links = evaluation.aligned(backward, texts.references, texts.sources)
+            found.append([flipped(each) for each in links])
     return evaluation.alignment_of(found[0], golds, found[1] if found[1:] else None, wanted.symmetrise)
 
 
@@ -136,18 +145,6 @@ def _write(path: Path, lines: list[str]) -> None:
 
     with new_file(path) as file:
         file.writelines(f"{line}\n".encode() for line in lines)
-
-
-def _comet(texts: Texts, outputs: list[str], model: str, place: str) -> list[Quality]:
-    from regard.metrics.comet import comet
-
-    return [comet(texts.sources, outputs, texts.references, model, gpus=int(place.startswith("cuda")))]
-
-
-def _as_dict(result: Evaluation, judged: list[Quality]) -> dict[str, Any]:
-    shown = asdict(result)
-    shown["qualities"] += [asdict(quality) for quality in judged]
-    return shown
 
 
 def _show(result: Evaluation, judged: list[Quality], title: str, how: MeasureSettings) -> None:
@@ -178,14 +175,14 @@ def _show(result: Evaluation, judged: list[Quality], title: str, how: MeasureSet
         )
 
 
-def _show_habits(console: Console, told: Habits) -> None:
+def _show_habits(console: Console, habits: Habits) -> None:
     console.print("habits", style="bold")
     rows = (
-        ("length", f"{told.length_ratio:.3f}", "of the reference's, in words"),
-        ("repeated trigrams", f"{told.repeated:.1%}", f"{told.repeated_in_reference:.1%} in the reference"),
-        ("copied sentences", f"{told.copied:.1%}", "the source as it was, though the reference is another"),
-        ("untranslated words", f"{told.untranslated:.1%}", "of the output: in the source, not in the reference"),
-        ("empty outputs", f"{told.empty:.1%}", ""),
+        ("length", f"{habits.length_ratio:.3f}", "of the reference's, in words"),
+        ("repeated trigrams", f"{habits.repeated:.1%}", f"{habits.repeated_in_reference:.1%} in the reference"),
+        ("copied sentences", f"{habits.copied:.1%}", "the source unchanged, though the reference differs"),
+        ("untranslated words", f"{habits.untranslated:.1%}", "of the output: in the source, not in the reference"),
+        ("empty outputs", f"{habits.empty:.1%}", ""),
     )
     for name, value, note in rows:
         console.print(f"  {name:20}{value:>8}  {note}".rstrip())

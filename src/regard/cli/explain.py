@@ -15,18 +15,17 @@ from regard.errors import DataError, SettingsError
 from regard.metrics.numbers import signed
 
 if TYPE_CHECKING:
-    from regard.explain.edits import Edit
+    from regard.explain.edits import Difference, Edit
     from regard.explain.heatmap import HeatMap
     from regard.explain.importance import Attribution
     from regard.explain.look import Looked
     from regard.explain.views import View
-    from regard.explain.whatif import Difference
     from regard.show.pictures import Grid
     from regard.tasks.load import Trained
 
-MANY = ("256", "truecolor", "windows")  # colours; with eight or sixteen, shades tell more
+MANY = ("256", "truecolor", "windows")  # terminals with enough colours; others get shades
 ALL = "all"  # heads, each by itself
-MANY_LINES = 100  # sentences of a corpus that are looked into
+MANY_LINES = 100  # sentences of a corpus at the most
 SUFFIXES = (".html", ".svg", ".png", ".safetensors")
 
 
@@ -34,9 +33,9 @@ def explain(
     context: typer.Context,
     run: Annotated[Path, typer.Argument(help="A run folder.")],
     words: Sentence = [],  # noqa: B006
-    target: Annotated[str | None, typer.Option(help="Look into this translation, not into the run's own.")] = None,
+    target: Annotated[str | None, typer.Option(help="Explain this translation, not the run's own.")] = None,
     corpus: Annotated[
-        Path | None, typer.Option(help="Look into each line of this file, not into TEXT; --out makes one page.")
+        Path | None, typer.Option(help="Explain each line of this file instead of TEXT; --out makes one page.")
     ] = None,
     side: Annotated[str | None, typer.Option(help="cross, encoder or decoder: whose attention.")] = None,
     layer: Annotated[int | None, typer.Option(help="A layer, from 1.")] = None,
@@ -46,20 +45,20 @@ def explain(
     ] = False,
     by: Annotated[
         str | None,
-        typer.Option(help="What each word did: masking, alti, …, or 'gradient of entropy'; docs/looking-inside.md."),
+        typer.Option(help="Importance of words by masking, alti, … or 'gradient of entropy'; docs/looking-inside.md."),
     ] = None,
     against: Annotated[
         str | None, typer.Option("--not", help="Why not this word instead, or this other translation?")
     ] = None,
-    edit: Annotated[list[str] | None, typer.Option(help="What if: an edit as JSON, counting from 0; again.")] = None,
+    edit: Annotated[list[str] | None, typer.Option(help="A what-if edit as JSON, counting from 0; repeatable.")] = None,
     out: Annotated[
         list[Path] | None,
         typer.Option(
-            help="Write a page (.html), the picture (.svg, .png) or the trace (.safetensors, with a .json); again."
+            help="Write a page (.html), the picture (.svg, .png) or the trace (.safetensors, with a .json); repeatable."
         ),
     ] = None,
 ) -> None:
-    """Look into a sentence: the map to believe where regard faithful measured it, else where the model looked."""
+    """Explain one output: the most faithful map if regard faithful measured it, else the attention."""
     from regard.explain.look import look
     from regard.explain.views import View, first_view
     from regard.show.svg_vectors import grounded
@@ -86,7 +85,7 @@ def explain(
             put(json.dumps(_json(found, picture, weighed), ensure_ascii=False))
         elif corpus is None or not files:
             _print(found, chosen, picture, every=head == ALL)
-            for line in _told(found, weighed, by):
+            for line in _remarks(found, weighed, by):
                 say(line)
     if corpus:
         _write_pages(pages, corpus, files)
@@ -132,7 +131,7 @@ def _forecasts(run: Path, texts: list[str], by: str, files: dict[Path, str], ask
 def _texts(
     words: list[str], corpus: Path | None, target: str | None, files: dict[Path, str]
 ) -> tuple[list[str], list[str]]:
-    """Settings, and what to look into: a sentence, or the lines of a file, not more than a page can hold."""
+    """The settings, and the texts: one sentence, or the first lines of a file."""
     if corpus is None:
         overrides, text = only_one(words, "TEXT")
         return overrides, [text]
@@ -140,19 +139,19 @@ def _texts(
 
     overrides, rest = apart(words)
     if rest or target is not None:
-        raise SettingsError(f"--corpus = {corpus}: has the texts; leave out TEXT and --target")
+        raise SettingsError(f"--corpus = {corpus}: replaces TEXT and --target; leave these out")
     if any(suffix != ".html" for suffix in files.values()):
-        raise SettingsError("--out: many sentences are one page; a name that ends in .html would be right")
+        raise SettingsError("--out: a corpus makes one page; a name that ends in .html would be right")
     lines = [line for line in read_lines(corpus) if line.strip()]
     if not lines:
-        raise DataError(f"{corpus}: has no sentence to look into; give at least one")
+        raise DataError(f"{corpus}: has no sentence; give at least one")
     if len(lines) > MANY_LINES:
         say(f"{corpus}: the first {MANY_LINES} of {len(lines):,} sentences")
     return overrides, lines[:MANY_LINES]
 
 
-def _told(found: Looked, weighed: Attribution | None, by: str | None) -> list[str]:
-    """What stands beside a map: how far apart two words were, how much was the source's, and what was measured."""
+def _remarks(found: Looked, weighed: Attribution | None, by: str | None) -> list[str]:
+    """Remarks on a map: why it is shown, how far apart two words were, and the source's share."""
     lines = list[str]()
     if found.measured is not None:
         shown = "attention" if weighed is None else weighed.method
@@ -172,7 +171,7 @@ def _told(found: Looked, weighed: Attribution | None, by: str | None) -> list[st
 def _weighed(
     model: Trained, found: Looked, view: View, by: str | None, against: str | None, *, every: bool, usual: bool
 ) -> Attribution | None:
-    """What ``--by`` and ``--not`` ask for; where nothing is asked for, what was measured to be the best, if it was."""
+    """The attribution that ``--by`` and ``--not`` ask for, else the one measured to be best, if any."""
     from regard.explain.importance import attribute, believed
 
     if usual and found.measured is not None:
@@ -180,7 +179,7 @@ def _weighed(
     if by is None and against is None:
         return None
     if every:
-        raise SettingsError("--head = all: --by has one map of all heads; leave one of them out")
+        raise SettingsError("--head = all: --by makes one map of all heads; use only one of the two")
     method, _, of = (by or "masking").partition(" of ")
     head = view.head if method.startswith("attention") else "best"
     return attribute(
@@ -197,7 +196,7 @@ def _weighed(
 
 
 def _edits(given: list[str]) -> tuple[Edit, ...]:
-    """Each a JSON object, or a list of them."""
+    """Edits from JSON objects, or lists of them."""
     if not given:
         return ()
     from regard.explain.edits import from_data
@@ -240,7 +239,7 @@ def _draw(path: Path, suffix: str, drawn: HeatMap | Grid) -> None:
 
 
 def _print(shown: Looked, view: View, picture: HeatMap, *, every: bool) -> None:
-    """The output and its heat map on stdout; where the numbers come from on stderr."""
+    """Print the output and its heat map on stdout, and the origin of the numbers on stderr."""
     for line in _changes(shown.difference) if shown.difference else [one_line(shown.output)]:
         put(line)
     print()
@@ -266,7 +265,7 @@ def _show(picture: HeatMap) -> None:
 
 
 def _changes(outcome: Difference) -> list[str]:
-    """What the edits did, in text and in log-probability."""
+    """The effect of edits on the text and its log-probability."""
     told = ("before", outcome.before), ("same, edited", outcome.same), ("anew, edited", outcome.after)
     rows = [f"{name:<17} {signed(one.log_probability):>8}  {one.text}" for name, one in told]
     rows.append(f"difference        {signed(outcome.change_in_log_probability, sign='+'):>8}")
@@ -276,12 +275,11 @@ def _changes(outcome: Difference) -> list[str]:
 
 
 def _table(shown: Looked, view: View) -> list[str]:
-    """Every head in a few numbers."""
+    """A line of statistics for every head."""
     from regard.explain.statistics import statistics
-    from regard.show.explanation_page import KINDS
 
     rows = [f"{'head':>6} {'entropy':>8} {'coverage':>9} {'distance':>9} {'diagonal':>9}  does"]
-    for one in statistics(shown.trace, KINDS[view.side]):
+    for one in statistics(shown.trace, view.side):
         name, slope = f"{one.layer + 1}.{one.head + 1}", signed(one.diagonality)
         rows.append(f"{name:>6} {one.entropy:8.2f} {one.coverage:9.2f} {one.distance:9.2f} {slope:>9}  {one.role}")
     return [row.rstrip() for row in rows]

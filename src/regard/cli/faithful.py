@@ -9,9 +9,10 @@ import typer
 
 from regard.cli.streams import put, say, show, suffix_of, write_whole
 from regard.cli.verb import called, common, only_one, with_settings
+from regard.errors import SettingsError
 
 if TYPE_CHECKING:
-    from regard.explain.faithful import Faithfulness, Figure
+    from regard.explain.faithful import Faithfulness
     from regard.metrics.alignment import Gold
 
 LIMIT = "measure.limit=50"
@@ -23,10 +24,9 @@ def faithful(
     words: Annotated[list[str], with_settings("RUN", "A run folder.")],
     source: Annotated[Path, typer.Option(help="Texts, one a line (also .gz, .zst).")],
     target: Annotated[Path | None, typer.Option(help="Their translations; without, the run translates them.")] = None,
-    alignment: Annotated[Path | None, typer.Option(help="Gold word alignments of these, Pharaoh or NAACL.")] = None,
     out: Annotated[Path | None, typer.Option(help="Write a page (.html).")] = None,
 ) -> None:
-    """Measure which map to believe for a run: attention, masking, ALTI+, …; explain shows it first from then on.
+    """Measure which map is most faithful for a run: attention, masking, ALTI+, …; explain then shows it first.
 
     Uses 50 sentences unless measure.limit says otherwise, and of each at most eight output words.
     """
@@ -39,10 +39,10 @@ def faithful(
     how, asked = called("faithful", [LIMIT, *overrides]).measure, common(context)
     if out is not None:
         suffix_of(out, (".html",))
-    texts, golds = _texts(source, target, alignment)
+    texts, golds = _texts(source, target, how.alignment)
     predictor = load_predictor(Path(name), asked.place)
     limited = "all" if not how.limit else f"the first {how.limit:,}"
-    say(f"measuring {limited} of {len(texts):,} lines; nothing is kept before all is measured")
+    say(f"measuring {limited} of {len(texts):,} lines; nothing is saved until all are measured")
     found = measure(predictor, texts, golds, named=source.name, how=how, tell=LineCounter("measured", what="sentences"))
     assert predictor.run is not None
     found.save(predictor.run.cache)
@@ -56,25 +56,23 @@ def faithful(
         say(line)
 
 
-def _texts(
-    source: Path, target: Path | None, alignment: Path | None
-) -> tuple[list[tuple[str, str | None]], list[Gold] | None]:
+def _texts(source: Path, target: Path | None, alignment: str) -> tuple[list[tuple[str, str | None]], list[Gold] | None]:
     from regard.data.lines import read_lines
     from regard.evaluate.evaluate import read_alignments, read_texts
 
     if target is None:
-        if alignment is not None:
-            from regard.errors import SettingsError
-
-            raise SettingsError(f"--alignment = {alignment}: is of given translations; give --target too")
+        if alignment:
+            raise SettingsError(f"measure.alignment = {alignment}: aligns given translations; give --target too")
         return [(line, None) for line in read_lines(source)], None
     texts = read_texts(source, target)
-    golds = None if alignment is None else read_alignments(alignment, texts)
+    golds = read_alignments(Path(alignment), texts) if alignment else None
     return list(zip(texts.sources, texts.references, strict=True)), golds
 
 
 def lines_of(found: Faithfulness) -> list[str]:
-    """A line a method, the most faithful first."""
+    """A line for each method, the most faithful first."""
+    from regard.show.faithful_page import figure
+
     shown = [
         (head, place)
         for place, head in enumerate(HEADS)
@@ -86,29 +84,24 @@ def lines_of(found: Faithfulness) -> list[str]:
             *(each.faithfulness, each.comprehensiveness, each.sufficiency, each.agreement, each.redrawn),
             *(each.error_rate, each.riddles),
         )
-        cells = [*map(_figure, figures), f"{each.seconds:.2f}"]
+        cells = [*map(figure, figures), f"{each.seconds:.2f}"]
         mark = "▸" if each.method == found.best else "≈" if each.as_good else " "
         lines.append(f"{mark} {each.method:22}" + "".join(f"{cells[place]:>14}" for _, place in shown))
     return lines
 
 
-def _figure(figure: Figure | None) -> str:
-    if figure is None:
-        return ""
-    value, low, high = figure
-    return f"{value:.2f} ±{(high - low) / 2:.2f}".replace("-", "−")
-
-
 def _remarks(found: Faithfulness) -> list[str]:
-    """What the table does not say."""
+    """Remarks on the table."""
+    from regard.show.faithful_page import figure
+
     lines = [
         f"{found.sentences} sentences, {found.words} words of {found.measured_on}; {found.left_out:,} lines left out"
     ]
-    lines += [f"▸ {found.best}: {found.told}; explain shows it first; ≈ cannot be told from it"]
+    lines += [f"▸ {found.best}: {found.told}; explain shows it first; ≈ is not significantly different"]
     lines += [told for each in found.methods if (told := found.caution(each.method))]
     if found.aligner is not None:
         better = f"those of {found.links} have fewer errors and are shown first" if found.links else "none has fewer"
-        lines.append(f"the run's own links have an AER of {_figure(found.aligner)}; {better}")
+        lines.append(f"the run's own links have an AER of {figure(found.aligner)}; {better}")
     lines += [f"{name}: not measured ({why})" for name, why in found.refused.items()]
-    lines.append("± is half of the interval of 95 %; masking is judged by means like its own, docs/looking-inside.md")
+    lines.append("± is half of the interval of 95 %; masking is favoured by this measure, docs/looking-inside.md")
     return lines

@@ -1,4 +1,4 @@
-"""``regard``: the verbs, and what happens when something is wrong."""
+"""``regard``: the verbs, and how errors end them."""
 
 from __future__ import annotations
 
@@ -18,17 +18,13 @@ from typer.exceptions import TyperException
 from regard import __version__
 from regard.cli import (
     about,
-    beam,
-    card,
-    compare,
     data,
     demo,
     doctor,
     evaluate,
     explain,
     faithful,
-    import_model,
-    meaning,
+    inside,
     predict,
     report,
     runs,
@@ -37,7 +33,6 @@ from regard.cli import (
     settings,
     train,
     translate,
-    walk,
 )
 from regard.cli.streams import as_called, record
 from regard.cli.usage import complain, complain_of_usage
@@ -64,22 +59,22 @@ app = typer.Typer(
 VERBS: dict[str, Callable[..., Any]] = {
     "demo": demo.demo,
     "train": train.train,
-    "import": import_model.import_model,
+    "import": runs.import_model,
     "translate": translate.translate,
     "predict": predict.predict,
     "score": score.score,
     "doubt": score.doubt,
     "evaluate": evaluate.evaluate,
-    "compare": compare.compare,
+    "compare": report.compare,
     "report": report.report,
-    "card": card.card,
+    "card": runs.card,
     "explain": explain.explain,
     "faithful": faithful.faithful,
-    "walk": walk.walk,
+    "walk": inside.walk,
     "serve": serve.serve,
     "studio": serve.studio,
-    "beam": beam.beam,
-    "meaning": meaning.meaning,
+    "beam": inside.beam,
+    "meaning": inside.meaning,
     "doctor": doctor.doctor,
     "docs": about.docs,
     "cite": about.cite,
@@ -95,7 +90,7 @@ app.add_typer(settings.app, name="settings")
 def help_of(
     words: Annotated[list[str] | None, typer.Argument(metavar="VERB...", help="Such as: train, or data check.")] = None,
 ) -> None:
-    """Say what a verb does and takes."""
+    """Show the help of a verb."""
     app([*(words or []), "--help"], prog_name="regard", standalone_mode=False)
 
 
@@ -112,7 +107,7 @@ def welcome(
 
 
 def _welcome(presets: Sequence[str]) -> str:
-    """A dozen lines, and what to try."""
+    """A few commands to try, and the architectures."""
     commands = {as_called(command): purpose for command, purpose in TRY.items()}
     width = max(map(len, commands))
     tries = [f"  {command:{width}}  {purpose}" for command, purpose in commands.items()]
@@ -123,7 +118,7 @@ def _welcome(presets: Sequence[str]) -> str:
 
 
 def main() -> None:
-    """Run a verb; one line and the right exit code for what goes wrong."""
+    """Run a verb; an error is one line and an exit code."""
     os.environ.setdefault("GOMP_SPINCOUNT", "30000")  # see docs/decisions/0005-threads-spin-briefly.md
     signal.signal(signal.SIGINT, _interrupted)
     code = run(sys.argv[1:])
@@ -132,7 +127,7 @@ def main() -> None:
 
 
 def _interrupted(number: int, frame: FrameType | None) -> None:
-    """Ctrl-C, until a training or a server sees to it. While torch is being imported it cannot be stopped gently."""
+    """Ctrl-C, until a training or a server handles it. While torch is being imported, only exiting at once works."""
     if getattr(getattr(sys.modules.get("torch"), "__spec__", None), "_initializing", False):
         os.write(2, b"interrupted\n")
         os._exit(130)
@@ -142,11 +137,11 @@ def _interrupted(number: int, frame: FrameType | None) -> None:
 def run(arguments: list[str]) -> int:  # noqa: PLR0911
     try:
         result = app(arguments, prog_name="regard", standalone_mode=False)
-        sys.stdout.flush()  # what was printed must be out before we say that all is well
+        sys.stdout.flush()  # an error in writing must become an exit code
         return result if isinstance(result, int) else 0
     except typer.Exit as end:
         return end.exit_code
-    except TyperException as error:  # a verb or an option that is not there, or a value that cannot be read
+    except TyperException as error:  # an unknown verb or option, or an invalid value
         complain_of_usage(error)
         return 2
     except (KeyboardInterrupt, typer.Abort):
@@ -154,7 +149,7 @@ def run(arguments: list[str]) -> int:  # noqa: PLR0911
         return 130
     except BrokenPipeError:
         return _unread()
-    except SystemExit as end:  # what typer makes of a broken pipe, and of completion
+    except SystemExit as end:  # typer raises it for a broken pipe, and for completion
         broken = isinstance(end.__context__, OSError) and end.__context__.errno == errno.EPIPE
         return _unread() if broken else end.code if isinstance(end.code, int) else 0
     except Exception as error:
@@ -168,6 +163,6 @@ def run(arguments: list[str]) -> int:  # noqa: PLR0911
 
 
 def _unread() -> int:
-    """The reader closed the pipe, which is no error: ``regard … | head -1``."""
+    """The reader has closed the pipe, which is no error: ``regard … | head -1``."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0

@@ -1,4 +1,4 @@
-"""``regard report``"""
+"""``regard report`` and ``regard compare``"""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from regard.cli.compare import compared
-from regard.cli.streams import put, say, tell
+from regard.cli.streams import LineCounter, put, say, tell
 from regard.cli.verb import Common, apart, called, common, with_settings
 from regard.errors import SettingsError
 
@@ -32,20 +31,24 @@ def report(
     ] = None,
     source: Annotated[str, typer.Option(help="Text to measure on; without it, what the run held out.")] = "",
     target: Annotated[str, typer.Option(help="Its reference translation, line by line.")] = "",
-    pin: Annotated[list[str] | None, typer.Option(help="A sentence to show whatever happens; may be repeated.")] = None,
+    pin: Annotated[list[str] | None, typer.Option(help="A sentence to show in any case; may be repeated.")] = None,
 ) -> None:
-    """Write one page about a run that needs nothing else: verdict, curves, scores, sentences, heat maps, settings."""
-    from regard.evaluate.saving import check_suffix
+    """Write a report of a run as one HTML file: verdict, curves, scores, sentences, heat maps, settings."""
+    from regard.evaluate.comparison import check_suffix
 
     overrides, folders = apart(runs)
     files = (folders and out) or _beside(folders)
     for path in files:
         check_suffix(path)
     asked, call = common(context), called("report", overrides)
+    made: RunReport | Comparison
     if len(folders) == 1:
-        made = _report(folders[0], (source, target), pin, call, asked)
+        from regard.evaluate.report import report
+
+        how, device = call.measure, asked.device
+        made = report(folders[0], source, target, decode=call.decode, measure=how, pins=pin, device=device, tell=say)
     else:
-        made = compared(folders, (source, target), call, asked)
+        made = _compared(folders, (source, target), call, asked)
     tell(str(made))
     for path in files:
         made.save(path)
@@ -54,20 +57,57 @@ def report(
         put(json.dumps(made.as_json(), ensure_ascii=False))
 
 
-def _report(
-    run: str, test: tuple[str, str], pins: list[str] | None, call: CallSettings, asked: Common
-) -> RunReport | Comparison:
-    from regard.evaluate.report import report
-
-    return report(run, *test, decode=call.decode, measure=call.measure, pins=pins, device=asked.device, tell=say)
-
-
 def _beside(runs: Sequence[str]) -> list[Path]:
-    """Where a page goes by default."""
+    """The default file of a report."""
     if not runs:
         raise SettingsError("RUN: missing; name a run folder, or several to compare")
     if len(runs) != 1:
-        raise SettingsError("--out: missing; the page of several runs belongs to none of them, so name a file")
+        raise SettingsError("--out: missing; name a file for the page of several runs")
     from regard.runs.folder import packaged, resolve
 
     return [Path("demo-report.html") if (folder := resolve(Path(runs[0]))) == packaged() else folder / "report.html"]
+
+
+def compare(
+    context: typer.Context,
+    runs: Annotated[
+        list[str] | None,
+        with_settings("RUN...", "Two or more run folders."),
+    ] = None,
+    source: Annotated[str, typer.Option(help="Text to translate; without it, a test that all runs share.")] = "",
+    target: Annotated[str, typer.Option(help="Its reference translation, line by line.")] = "",
+    out: Annotated[
+        list[Path] | None, typer.Option(help="Write a page (.html) or the numbers (.json); may be given twice.")
+    ] = None,
+) -> None:
+    """Compare runs on one text: scores, paired tests, by length, most-differing sentences, cost."""
+    from regard.evaluate.comparison import check_suffix
+
+    for path in out or []:
+        check_suffix(path)
+    overrides, folders = apart(runs or [])
+    asked = common(context)
+    comparison = _compared(folders, (source, target), called("compare", overrides), asked)
+    tell(str(comparison))
+    for path in out or []:
+        comparison.save(path)
+        say(f"written: {path}")
+    if not out:
+        say("by length, all tests and sentences side by side: add --out compare.html")
+    if asked.json:
+        put(json.dumps(comparison.as_json(), ensure_ascii=False))
+
+
+def _compared(runs: Sequence[str], test: tuple[str, str], call: CallSettings, asked: Common) -> Comparison:
+    from regard.evaluate.compare import compare
+
+    return compare(
+        runs,
+        *test,
+        decode=call.decode,
+        measure=call.measure,
+        device=asked.device,
+        texts=call.measure.texts,
+        tell=say,
+        progress=LineCounter("translated", call.measure.every),
+    )

@@ -1,4 +1,4 @@
-"""``regard runs``: ls, show, verify, rename, rm, restore, sweep, export, import."""
+"""``regard runs``: ls, show, verify, rename, rm, restore, sweep, export, import; ``regard card``, ``regard import``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from regard.cli.streams import put, say
-from regard.cli.verb import Command, common
+from regard.cli.verb import Command, Common, common
 from regard.errors import ModelError, SettingsError, did_you_mean
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ app = typer.Typer(
 )
 
 RunFolder = Annotated[Path, typer.Argument(help="A run folder.")]
-TARGETS = ("archive", "ctranslate2", "huggingface")
+TARGETS = ("archive", "archive-all", "archive-half", "ctranslate2", "huggingface")
 
 
 @app.command(cls=Command)
@@ -48,13 +48,13 @@ def ls(
         say(f"{folder}: no runs in here; regard train makes one")
 
 
-# The columns of `ls` in order, and which of them go first where there is no room for all.
+# The columns of `ls` in order, and the order in which a narrow terminal drops them.
 _COLUMNS = ("run", "state", "task", "languages", "preset", "parameters", "steps", "best", "changed", "size")
 _DROPPED = ("task", "languages", "parameters", "size", "changed", "preset")
 
 
 def _steps(summary: Summary) -> str:
-    """Out of how many, where they and not the time are the limit."""
+    """The steps done, of how many unless the time is the limit."""
     if summary.origin and not summary.steps:
         return "imported"
     return f"{summary.steps:,}" if summary.time else f"{summary.steps:,} of {summary.of_steps:,}"
@@ -77,7 +77,7 @@ def _cells(summary: Summary) -> dict[str, str]:
 
 
 def _table(rows: list[dict[str, str]], width: int) -> list[str]:
-    """Rows under their headings, two spaces between columns; where it is narrow, some columns are left out."""
+    """Rows under their headings, two spaces between columns, without those that do not fit."""
     wide = {name: max(len(name), *(len(row[name]) for row in rows)) for name in _COLUMNS}
     shown = list(_COLUMNS)
     for name in _DROPPED:
@@ -88,7 +88,7 @@ def _table(rows: list[dict[str, str]], width: int) -> list[str]:
 
 
 def _width() -> int:
-    """Of the terminal; a pipe has room for all."""
+    """The width of the terminal; unlimited for a pipe."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else 1000
 
 
@@ -106,7 +106,7 @@ def _bytes(number: int) -> str:
 
 @app.command(cls=Command)
 def show(context: typer.Context, run: RunFolder) -> None:
-    """Tell all about a run: settings, curves, checkpoints."""
+    """Show a run: settings, curves, checkpoints."""
     from regard.runs.listing import portray
 
     portrait = portray(run)
@@ -124,7 +124,7 @@ def _facts(portrait: RunDetails) -> list[tuple[str, str]]:
     depth = model.get("depth") or f"{model['encoder_depth']}+{model['decoder_depth']}"
     size = "" if summary.parameters is None else f"{summary.parameters:,} parameters, "
     rate = f"{train['optimizer']}, rate {train['rate']:g}, {train['schedule']}"
-    trained = not summary.origin or summary.steps  # here
+    trained = not summary.origin or summary.steps  # not only imported
     learning = [
         ("training", f"{rate}, batches of {train['batch'] * train['accumulate']:,} tokens"),
         ("done", f"{_steps(summary)} steps, {progress.tokens:,} tokens, {progress.seconds:,.0f} s"),
@@ -186,24 +186,21 @@ def rename(
     from regard.runs.listing import rename_run
 
     place = rename_run(run, name)
-    if common(context).json:
-        print(json.dumps({"run": str(place)}))
-        return
-    say(f"{run}: is {place} now")
+    common(context).answer({"run": str(place)}, f"{run}: is {place} now")
 
 
 @app.command(cls=Command)
 def rm(
     context: typer.Context,
     runs: Annotated[list[Path], typer.Argument(help="Run folders.")],
-    now: Annotated[bool, typer.Option("--now", help="For good, not into the trash. Asks first.")] = False,
+    now: Annotated[bool, typer.Option("--now", help="Delete instead of moving to the trash. Asks first.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
     """Remove runs: into the folder .trash beside them, from which regard runs restore takes them back."""
     from regard.runs.listing import removable
 
     for folder in runs:
-        removable(folder)  # before the first is gone
+        removable(folder)  # all of them before the first is removed
     removed = [str(folder) for folder in runs if (_remove(folder, ask=not yes) if now else _trash(folder))]
     if common(context).json:
         print(json.dumps({"removed": removed}))
@@ -234,14 +231,11 @@ def restore(
     context: typer.Context,
     run: Annotated[Path, typer.Argument(help="The run folder as it was, for example runs/demo.")],
 ) -> None:
-    """Take a run that was removed out of the trash, the last one of that name."""
+    """Restore the run of this name that was removed last."""
     from regard.runs.listing import put_back
 
     place = put_back(run.parent, run.name)
-    if common(context).json:
-        print(json.dumps({"run": str(place)}))
-        return
-    say(f"{place}: is back")
+    common(context).answer({"run": str(place)}, f"{place}: is back")
 
 
 @app.command(cls=Command)
@@ -256,9 +250,9 @@ def verify(context: typer.Context, run: RunFolder) -> None:
         put(f"{name:28}  {state}{f': {note}' if note else ''}")
     damaged = [note for _, state, note in parts if state == "damaged"]
     if damaged:
-        raise ModelError(f"{run}: {len(damaged)} of {len(parts)} parts are not what was written; {damaged[0]}")
+        raise ModelError(f"{run}: {len(damaged)} of {len(parts)} parts are damaged; {damaged[0]}")
     if not parts:
-        say(f"{run}: has no checkpoint yet, and nothing to check")
+        say(f"{run}: has no checkpoint yet; there is nothing to check")
 
 
 @app.command(cls=Command)
@@ -268,7 +262,7 @@ def sweep(
     trash: Annotated[bool, typer.Option("--trash", help="Empty the trash too.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
-    """Find what killed processes left half-written, and remove it; --trash also what lies in the trash."""
+    """Remove what killed processes left half-written; with --trash also the trash."""
     from regard.runs.listing import leftovers, size, trash_of
 
     left, thrown = leftovers(folder), trash_of(folder)
@@ -289,7 +283,7 @@ def sweep(
 
 
 def _sweep(paths: list[Path], total: int, *, yes: bool) -> list[Path]:
-    """Remove them if that is wanted; without a terminal they are only listed."""
+    """Remove them if the user confirms; without a terminal they are only listed."""
     from regard.files import sweep as remove
 
     noun = "thing" if len(paths) == 1 else "things"
@@ -317,43 +311,41 @@ def export(
         Path | None,
         typer.Argument(help="The archive to write: .tar, .tar.gz, .tgz or .tar.zst; or a folder for another library."),
     ] = None,
-    everything: Annotated[
-        bool, typer.Option("--all", help="Also optimizer and newest checkpoint, so that training can go on.")
-    ] = False,
-    half: Annotated[bool, typer.Option("--half", help="Weights of 16 bits: half the size, for use alone.")] = False,
     to: Annotated[
         str,
         typer.Option(
-            help="archive; ctranslate2, also -int8, -int16, -float16, -bfloat16; or huggingface: folders for these."
+            help="archive; archive-all, with what resuming needs; archive-half, in 16 bits; or a folder: huggingface, "
+            "ctranslate2, ctranslate2-int8, -int16, -float16, -bfloat16."
         ),
     ] = "archive",
 ) -> None:
     """Write a run into one file (settings, tokenizers, log, the best weights), or its model for another library."""
-    kind, _, quantization = to.partition("-")
-    if kind not in TARGETS or (quantization and kind != "ctranslate2"):
-        raise SettingsError(f"--to = {to}: nothing that is exported to; {did_you_mean(to, TARGETS)}")
+    kind, _, form = to.partition("-")
+    if to not in TARGETS and not (kind == "ctranslate2" and form):
+        raise SettingsError(f"--to = {to}: no such format; {did_you_mean(to, TARGETS)}")
     if kind == "ctranslate2":
         if file is not None and file.suffix in (".tar", ".gz", ".tgz", ".zst"):
             raise SettingsError(f"FILE = {file}: is for an archive; name a folder, or none for one inside the run")
-        _export_engine(run, file, quantization or "float32", as_json=common(context).json)
+        _export_engine(run, file, form or "float32", common(context))
         return
     if kind == "huggingface":
-        _export_huggingface(run, file, as_json=common(context).json)
+        _export_huggingface(run, file, common(context))
         return
     if file is None:
         raise SettingsError("FILE: missing; name the archive to write, for example run.tar.gz")
     from regard.runs.archive import pack
 
-    packed = pack(run, file, everything=everything, half=half)
-    if common(context).json:
-        found = {"file": str(file), "files": len(packed.files), "bytes": packed.bytes}
-        print(json.dumps(found | {"checkpoints": packed.checkpoints, "resumable": everything}))
-        return
-    what = "with all that training needs to go on" if everything else "weights alone; --all takes the optimizer too"
-    say(f"{file}: {', '.join(packed.checkpoints)}, {_bytes(file.stat().st_size)}, {what}")
+    everything = form == "all"
+    packed = pack(run, file, everything=everything, half=form == "half")
+    found = {"file": str(file), "files": len(packed.files), "bytes": packed.bytes}
+    what = "with what resuming needs" if everything else "weights only; --to archive-all takes the optimizer too"
+    common(context).answer(
+        found | {"checkpoints": packed.checkpoints, "resumable": everything},
+        f"{file}: {', '.join(packed.checkpoints)}, {_bytes(file.stat().st_size)}, {what}",
+    )
 
 
-def _export_huggingface(run: Path, out: Path | None, *, as_json: bool) -> None:
+def _export_huggingface(run: Path, out: Path | None, asked: Common) -> None:
     if out is None:
         raise SettingsError("FILE: missing; name the folder to write")
     from regard.convert.to_huggingface import export as convert
@@ -361,24 +353,22 @@ def _export_huggingface(run: Path, out: Path | None, *, as_json: bool) -> None:
     from regard.tasks.load import open_translator
 
     folder = convert(open_translator(run), out)
-    if as_json:
-        print(json.dumps({"folder": str(folder), "bytes": size(folder)}))
-        return
-    say(f"{folder}: {_bytes(size(folder))}; AutoModelForSeq2SeqLM and AutoTokenizer of transformers load it")
+    asked.answer(
+        {"folder": str(folder), "bytes": size(folder)},
+        f"{folder}: {_bytes(size(folder))}; AutoModelForSeq2SeqLM and AutoTokenizer of transformers load it",
+    )
 
 
-def _export_engine(run: Path, out: Path | None, quantization: str, *, as_json: bool) -> None:
+def _export_engine(run: Path, out: Path | None, quantization: str, asked: Common) -> None:
     from regard.runs.listing import size
     from regard.tasks.engines import export as convert
     from regard.tasks.load import open_translator
 
     folder = convert(open_translator(run), out, quantization)
-    if as_json:
-        print(json.dumps({"folder": str(folder), "quantization": quantization, "bytes": size(folder)}))
-        return
     engine = {"float32": "ctranslate2", "int8": "ctranslate2-int8"}.get(quantization)
     use = f'; regard translate {run} "…" decode.engine={engine} uses it' if engine and not out else ""
-    say(f"{folder}: {quantization}, {_bytes(size(folder))}{use}")
+    found = {"folder": str(folder), "quantization": quantization, "bytes": size(folder)}
+    asked.answer(found, f"{folder}: {quantization}, {_bytes(size(folder))}{use}")
 
 
 @app.command("import", cls=Command)
@@ -387,12 +377,56 @@ def import_run(
     file: Annotated[Path, typer.Argument(help="An archive that regard runs export wrote.")],
     out: Annotated[Path | None, typer.Option(help="The run folder to make; default runs/NAME.")] = None,
 ) -> None:
-    """Make a run of an archive, once every byte is checked."""
+    """Make a run from an archive, after checking all of it."""
     from regard.runs.archive import unpack
 
     run = unpack(file, out)
-    if common(context).json:
-        print(json.dumps({"run": str(run.folder), "task": run.settings.task}))
-        return
     verb = f'; try: regard translate {run.folder} "…"' if run.settings.task == "translate" else ""
-    say(f"{run.folder}: imported{verb}")
+    common(context).answer({"run": str(run.folder), "task": run.settings.task}, f"{run.folder}: imported{verb}")
+
+
+# ``regard card`` and ``regard import``
+
+
+def card(
+    context: typer.Context,
+    run: RunFolder,
+    scores: Annotated[
+        list[Path] | None,
+        typer.Option(help="What regard evaluate RUN --json printed; the run keeps it for later cards."),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Where to write it; default RUN/README.md.")] = None,
+) -> None:
+    """Write a model card: data and its hashes, licences, scores with their signatures, settings, limits."""
+    from regard.runs.card import remember_scores, write_card
+
+    if scores:
+        remember_scores(run, scores)
+    path = write_card(run, out)
+    common(context).answer({"card": str(path)}, f"{path}: written")
+
+
+def import_model(
+    context: typer.Context,
+    what: Annotated[Path, typer.Argument(help="A folder, a file, an .argosmodel, or a wheel or sdist on disk.")],
+    out: Annotated[Path | None, typer.Option(help="The run folder to make; default runs/NAME.")] = None,
+    languages: Annotated[str, typer.Option(help="Of a model with many: SOURCE-TARGET, as its files call them.")] = "",
+    part: Annotated[str | None, typer.Option(help="Which model, where several are found.")] = None,
+) -> None:
+    """Make a run of a model from elsewhere: CTranslate2, Argos, Hugging Face, fairseq."""
+    from regard.convert.foreign import write
+    from regard.convert.recognise import opened
+    from regard.runs.listing import architecture
+
+    with opened(what, part, languages) as (package, read):
+        foreign = read(package)
+        run = write(foreign, out or Path("runs") / package.name)
+    settings, origin = run.settings, foreign.origin
+    found = {"run": str(run.folder), "name": origin.name, "format": origin.format, "licence": origin.licence}
+    pieces = f"{settings.text.tokenizer}, {foreign.tokenizers.target.size:,} pieces"
+    common(context).answer(
+        found | {"languages": settings.data.languages},
+        f"found {origin.name}: {origin.format}; {architecture(settings.model)}; {pieces}",
+        f"licence: {origin.licence or 'not stated; ask the authors of the model before you pass it on'}",
+        f'{run.folder}: imported; try: regard translate {run.folder} "…"',
+    )

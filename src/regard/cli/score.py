@@ -22,7 +22,7 @@ def score(
     source: Annotated[Path, typer.Option(help="Texts, one a line (also .gz, .zst).")],
     target: Annotated[Path, typer.Option(help="The translations to score, line by line.")],
 ) -> None:
-    """How probable a model finds given translations: natural log-probabilities, a line a pair; --json: by piece."""
+    """Log-probabilities (natural) of given translations, a line a pair; --json: of each piece."""
     from regard.cli.streams import LineCounter
     from regard.data.encoding import PairEncoder
     from regard.data.readers import Corpus
@@ -65,7 +65,7 @@ def doubt(
     source: Annotated[Path, typer.Argument(help="Texts, one a line (also .gz, .zst).")],
     target: Annotated[Path | None, typer.Argument(help="Their translations; without, the run translates them.")] = None,
 ) -> None:
-    """Sort a corpus by doubt of its translations, most doubtful first: doubt, line, source, target, why."""
+    """Sort a corpus by the doubt of its translations, highest first: doubt, line, source, target, reasons."""
     from regard.cli.streams import LineCounter
     from regard.data.lines import read_lines
     from regard.data.readers import Corpus
@@ -82,7 +82,7 @@ def doubt(
         rows = ((row[0], row[1]) for _, row in Corpus((str(source), str(target))).rows(("source", "target")))
     found = doubted(translator, rows, LineCounter("replayed"))
     if not found:
-        raise DataError(f"{source}: has no sentence to doubt; give at least one")
+        raise DataError(f"{source}: has no sentence; give at least one")
     for number, read, written, each in found:
         if asked.json:
             about = {"line": number, "source": read, "target": written, "doubt": asdict(each)}

@@ -1,4 +1,4 @@
-"""``regard serve`` and ``regard studio``: the same service, without and with its pages."""
+"""``regard serve`` and ``regard studio``: the same service, without and with the studio's pages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import typer
 
 from regard.cli.streams import say
-from regard.cli.verb import apart, called, common, with_settings
+from regard.cli.verb import Common, apart, called, common, with_settings
 from regard.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -27,9 +27,7 @@ if TYPE_CHECKING:
     from regard.serve.library import Library
     from regard.settings.call import CallSettings, ServeSettings
 
-Host = Annotated[str, typer.Option(help="Where to listen; anything but this machine needs a token.")]
-Port = Annotated[int, typer.Option(help="0 takes any that is free.", min=0, max=65535)]
-Token = Annotated[str, typer.Option(help="What clients must send; made up if needed.", envvar="REGARD_TOKEN")]
+Port = Annotated[int, typer.Option(help="The port to listen on; 0 takes any that is free.", min=0, max=65535)]
 SHORTEST_TOKEN = 16  # characters
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
@@ -41,11 +39,9 @@ def serve(
         with_settings("[RUN]...", "Run folders."),
     ] = None,
     runs: Annotated[Path | None, typer.Option(help="Serve all runs in this folder, too.")] = None,
-    host: Host = "127.0.0.1",
     port: Port = 5000,
-    token: Token = "",
 ) -> None:
-    """Serve runs over HTTP: LibreTranslate's API, /api/v1, /metrics; /docs says what there is."""
+    """Serve runs over HTTP: LibreTranslate's API, /api/v1, /metrics; /docs lists all routes."""
     from regard.runs.folder import Run
 
     overrides, paths = apart(named or ())
@@ -53,43 +49,42 @@ def serve(
     folders = [Run.open(Path(path)).folder for path in paths]
     if not folders and runs is None:
         raise SettingsError("regard serve: nothing to serve; name a run, or a folder of them with --runs")
-    doors, made_up = _doors(host, token, call.serve)
     asked = common(context)
-    library = _library(runs, folders, call, asked.place)
-    log = None if asked.quiet or call.serve.log is False else _log
-    from regard.serve.app import create_app
-
-    app = create_app(library, doors, log=log, stop_trainings=call.serve.stop_trainings)
-    _run(app, host, port, made_up=made_up, as_json=asked.json)
+    _serve(call, asked, port, runs, folders, studio=False, log=not asked.quiet and call.serve.log is not False)
 
 
 def studio(
     context: typer.Context,
     runs: Annotated[
         list[str] | None,
-        with_settings("[FOLDER]", "A folder of runs, by default runs; made if it is not there."),
+        with_settings("[FOLDER]", "A folder of runs, by default runs; made if it does not exist."),
     ] = None,
-    host: Host = "127.0.0.1",
     port: Port = 8765,
-    token: Token = "",
 ) -> None:
     """Open the studio in a browser: translate, look inside, train, compare, learn. The API is there as well."""
     overrides, folders = apart(runs or ())
     if folders[1:]:
         raise SettingsError(f"FOLDER = {folders[1]}: the studio shows one folder of runs; put them into one")
     call = called("studio", overrides)
-    doors, made_up = _doors(host, token, call.serve)
-    folder, asked = Path(*(folders or ["runs"])), common(context)
-    if not folder.exists():  # perhaps mistyped
+    folder = Path(*(folders or ["runs"]))
+    _serve(call, common(context), port, folder, (), studio=True, log=bool(call.serve.log))
+
+
+def _serve(
+    call: CallSettings, asked: Common, port: int, folder: Path | None, named: Sequence[Path], *, studio: bool, log: bool
+) -> None:
+    """Check all settings, load what there is, and serve until stopped."""
+    doors, made_up = _doors(call.serve)
+    if studio and folder is not None and not folder.exists():  # perhaps mistyped
         folder.mkdir(parents=True)
         say(f"{folder}: there was no such folder; made an empty one")
-    library = _library(folder, (), call, asked.place)
-    log, stop = _log if call.serve.log else None, call.serve.stop_trainings
+    library = _library(folder, named, call, asked.place)
     from regard.serve.app import create_app
 
-    app = create_app(library, doors, studio=True, log=log, stop_trainings=stop)
-    browser = call.serve.browser and sys.stderr.isatty()
-    _run(app, host, port, made_up=made_up, studio=True, browser=browser, as_json=asked.json)
+    stop = call.serve.stop_trainings
+    app = create_app(library, doors, studio=studio, log=_log if log else None, stop_trainings=stop)
+    browser = studio and call.serve.browser and sys.stderr.isatty()
+    _run(app, call.serve.host, port, made_up=made_up, studio=studio, browser=browser, as_json=asked.json)
 
 
 def _library(folder: Path | None, named: Sequence[Path], call: CallSettings, place: str) -> Library:
@@ -119,20 +114,22 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _doors(host: str, token: str, how: ServeSettings) -> tuple[Doors, bool]:
-    """Whom to let in, and whether the token was made up just now."""
+def _doors(how: ServeSettings) -> tuple[Doors, bool]:
+    """Which requests to let in, and whether the token was made up just now."""
     from regard.serve.guard import LOOPBACK, Doors
     from regard.serve.server import own_names
 
+    host = how.host
+    token = how.token or os.environ.get("REGARD_TOKEN", "")
     admin = how.admin_token or os.environ.get("REGARD_ADMIN_TOKEN", "")
-    for option, given in (("--token", token), ("serve.admin_token", admin)):
+    for setting, given in (("serve.token", token), ("serve.admin_token", admin)):
         if given and len(given) < SHORTEST_TOKEN:
             raise SettingsError(
-                f"{option} = {len(given)} characters: is guessed too soon; {SHORTEST_TOKEN} or more would be right, "
+                f"{setting} = {len(given)} characters: too short, it could be guessed; use {SHORTEST_TOKEN} or more, "
                 "or none at all"
             )
     if admin and admin == token:
-        raise SettingsError("serve.admin_token: is the same as --token, and would open nothing more; choose another")
+        raise SettingsError("serve.admin_token: is the same as serve.token and allows nothing more; choose another")
     made_up = not token and not _is_loopback(host)
     key = secrets.token_urlsafe(24) if made_up else token
     wildcard = host in ("0.0.0.0", "::")
@@ -146,9 +143,7 @@ def _doors(host: str, token: str, how: ServeSettings) -> tuple[Doors, bool]:
     return Doors(LOOPBACK | names, frozenset(how.allow_origin), key, admin, read_only=how.read_only), made_up
 
 
-def _run(
-    app: FastAPI, host: str, port: int, *, made_up: bool, studio: bool = False, browser: bool = False, as_json: bool
-) -> None:
+def _run(app: FastAPI, host: str, port: int, *, made_up: bool, studio: bool, browser: bool, as_json: bool) -> None:
     """Listen, say where, and serve until stopped."""
     from regard.serve import server
 
@@ -162,15 +157,15 @@ def _run(
         print(f"{what} is at {server.listens_on(listening)}; Ctrl-C stops it", file=sys.stderr)
         if not _is_loopback(host):
             names = ", ".join(sorted(doors.hosts))
-            print(f"it goes by the names {names}; add others with serve.allow_host=NAME", file=sys.stderr)
+            print(f"its names are {names}; add others with serve.allow_host=NAME", file=sys.stderr)
         if doors.read_only:
             print("read-only: no client can train, upload, rename or remove here", file=sys.stderr)
         if made_up:
-            print(f"token, made up for this time: {key}", file=sys.stderr)
+            print(f"token, made up for this start: {key}", file=sys.stderr)
         if key and studio:
-            print(f"a browser needs it once: {where}?token={key if made_up else 'TOKEN'}", file=sys.stderr)
+            print(f"open it once with the token: {where}?token={key if made_up else 'TOKEN'}", file=sys.stderr)
         elif doors.admin and studio:
-            print(f"a browser that trains and uploads needs its token once: {where}?token=TOKEN", file=sys.stderr)
+            print(f"to train and upload, open it once with the token: {where}?token=TOKEN", file=sys.stderr)
         if as_json:
             print(json.dumps({"address": where, "docs": f"{where}docs", "studio": studio}), flush=True)
         if browser:

@@ -42,7 +42,7 @@ def explain_setting(
     context: typer.Context,
     setting: Annotated[str, typer.Argument(help="A dotted name, such as model.heads or train.schedule.")],
 ) -> None:
-    """Say what a setting means, what it takes and its default."""
+    """Explain a setting: its meaning, values and default."""
     from regard.settings.help import explain
 
     lines = explain(setting)

@@ -1,4 +1,4 @@
-"""Texts into a verb and lines out of it."""
+"""Input and output of the verbs: texts from arguments, files and stdin; lines, remarks and progress."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 
-# How this program was called: a hint must name a command that works where the person is.
+# How this program was called: hints name a command that works in this folder.
 
 VERBS = (
     *("demo", "train", "translate", "predict", "score", "evaluate", "compare", "report", "explain", "walk", "serve"),
@@ -37,22 +37,22 @@ _COMMAND = re.compile(rf"(?<![\w./-])regard(?= (?:{'|'.join(VERBS)}|--\w+)\b)")
 
 
 def command() -> str:
-    """What to type for ``regard`` here: that, where it is on the PATH, else the program's place, or python -m."""
+    """How to call ``regard`` here: by its name if it is on the PATH, else by its path, or with python -m."""
     return _command(sys.argv[0], str(Path.cwd()))
 
 
-# Escape sequences and control characters, by which a text would command the terminal that shows it.
+# Escape sequences and control characters, with which a text could control the terminal.
 CONTROLS = r"[\x00-\x08\x0b-\x1f\x7f-\x9f]"  # all but tab and newline
 _COMMANDS = re.compile(rf"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[0-~])|{CONTROLS}")
 
 
 def printable(text: str) -> str:
-    """Text that cannot command a terminal: without escape sequences and control characters."""
+    """Text without escape sequences and control characters."""
     return _COMMANDS.sub("", text)
 
 
 def as_called(text: str) -> str:
-    """A text for people, in which every command of ours is one that works here, and none is the terminal's."""
+    """A text for people, in which our commands are written as they must be typed here."""
     text = printable(text)
     return text if (here := command()) == "regard" else _COMMAND.sub(here, text)
 
@@ -63,12 +63,12 @@ def _command(program: str, folder: str) -> str:
     if path.name == "__main__.py" and path.parent.name == "regard":
         return f"{_near(Path(sys.executable), folder)} -m regard"
     if path.name != "regard" or not path.is_file():
-        return "regard"  # another program: a notebook, a test
+        return "regard"  # called by another program, such as a notebook or a test
     return _near(path, folder)
 
 
 def _near(program: Path, folder: str) -> str:
-    """Its name, where that finds it, else how to reach it from this folder."""
+    """The program's name if it is on the PATH, else its path from this folder."""
     found = shutil.which(program.name)
     if found and Path(found).absolute() == program.absolute():
         return program.name
@@ -76,65 +76,65 @@ def _near(program: Path, folder: str) -> str:
     return shlex.quote(str(program.absolute().relative_to(folder) if inside else program))
 
 
-# Importing much at once, in less time.
+# Faster imports.
 
 
 @contextmanager
-def unswept() -> Iterator[None]:
-    """Look for no garbage while modules are imported, and never again among what they made.
+def without_garbage_collection() -> Iterator[None]:
+    """Import modules without garbage collection, and exclude their objects from it for ever.
 
-    Modules live as long as the process. Python would look through all their functions and classes a few dozen times
-    while they come in, and again when it ends: with torch, that is a fifth of the time of the import.
+    Modules live as long as the process, but Python would traverse all their functions and classes a few dozen times
+    during the import and again at exit: with torch that is a fifth of the import time.
     """
-    swept = gc.isenabled()
+    enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
         gc.freeze()
-        if swept:
+        if enabled:
             gc.enable()
 
 
 STDIN: Final = "-"
-REMARKS: Final = 10  # texts that are remarked on, one by one
-TOGETHER: Final = 8192  # lines that are answered together at the most
-ROOM: Final = 1 << 24  # bytes of lines that are held at once, or a little more
+REMARKS: Final = 10  # texts with remarks of their own; of others only the number is given
+TOGETHER: Final = 8192  # lines in a chunk at the most
+ROOM: Final = 1 << 24  # bytes of lines in memory, about
 
 
 _hushed: ContextVar[bool] = ContextVar("hushed", default=False)
 
 
 def hush(*, quiet: bool) -> None:
-    """Whether remarks are not wanted in this call."""
+    """Turn remarks of this call off or on."""
     _hushed.set(quiet)
 
 
 def hushed() -> bool:
-    """Whether this call is to be quiet."""
+    """Whether remarks are off."""
     return _hushed.get()
 
 
 def say(line: str) -> None:
-    """A remark for people: commands in it work as they stand, and a terminal breaks it between words."""
+    """Print a remark on stderr, unless the call is quiet."""
     if not hushed():
         tell(line)
 
 
 def tell(line: str) -> None:
-    """What was asked for, in words, on stderr; also for those who want no remarks."""
+    """Print a result for people on stderr, also in a quiet call."""
     print(between_words(as_called(line), sys.stderr), file=sys.stderr, flush=True)
     record("note", {"text": line})
 
 
 def record(event: str, values: Mapping[str, object]) -> None:
-    """Write what happens here into the log of the process that has started this one, where it has named a file."""
+    """Write an event into the log that the parent process has named, if any."""
     if path := os.environ.get(NAMED_LOG):
         append(Path(path), event, values)
 
 
 def between_words(text: str, stream: TextIO) -> str:
-    """A text whose long lines are broken where words end, for a terminal. A command stays in one piece."""
+    """A text with long lines broken between words, for a terminal. Lines with a command are not broken."""
     if not stream.isatty():
         return text
     width = shutil.get_terminal_size().columns
@@ -143,7 +143,7 @@ def between_words(text: str, stream: TextIO) -> str:
 
 
 def _is_table(line: str) -> bool:
-    """Columns are told by their spaces, which must stay."""
+    """Whether a line has columns, whose spaces must be kept."""
     return "  " in line.strip()
 
 
@@ -153,7 +153,7 @@ def _broken(line: str, width: int) -> str:
 
 
 class Remarks:
-    """What people should know about single texts: the first in full, of the rest how many."""
+    """Remarks on single texts: the first in full, of the others the number."""
 
     def __init__(self, name: str) -> None:
         self._name, self._count = name, 0
@@ -171,9 +171,9 @@ class Remarks:
 
 
 def texts_of(texts: list[str], file: Path | None) -> Iterator[list[str]]:
-    """Those of the command line, the lines of a file, or the lines of stdin (``-``, or nothing), some at a time."""
+    """The texts of the command line, or the lines of a file or of stdin (``-``, or nothing), in chunks."""
     if texts and file is not None:
-        raise SettingsError(f"--file = {file}: there are texts on the command line too; give one or the other")
+        raise SettingsError(f"--file = {file}: given together with texts; give one of the two")
     if texts and texts != [STDIN]:
         return iter([texts])
     if file is None or str(file) == STDIN:
@@ -195,7 +195,7 @@ def series_of(run: Path, texts: list[str], file: Path | None) -> Iterator[list[s
 
 
 def opened(run: Path, texts: Sequence[str]) -> list[str]:
-    """The texts; where a run reads vectors, with the files that they name in their place."""
+    """The texts; for a run that reads vectors, the content of the files that they name."""
     from regard.runs.folder import Run
 
     if Run.open(run).settings.text.source.kind == "text":
@@ -206,7 +206,7 @@ def opened(run: Path, texts: Sequence[str]) -> list[str]:
 
 
 def kind_of(texts: list[str]) -> str:
-    """What a remark is on: lines of a file or stdin, one of several texts, or the only one."""
+    """What a remark names: a line of a file or stdin, one of several texts, or nothing for the only one."""
     return "line" if not texts or texts == [STDIN] else "text" if texts[1:] else ""
 
 
@@ -223,7 +223,7 @@ def _chunks(lines: Iterator[str]) -> Iterator[list[str]]:
 
 
 def stdin() -> Iterator[list[str]]:
-    """The lines that have come so far, as soon as there is one: a typed line is answered at once, a file in batches."""
+    """The lines of stdin, as many as have arrived: a typed line is answered at once, a file in batches."""
     if sys.stdin.isatty():
         say("reading lines from the keyboard; Ctrl-D ends")
     from regard.data.lines import LONGEST_LINE
@@ -263,7 +263,7 @@ def _decoded(line: bytes, number: int, longest: int) -> str:
 
 
 class _Lines(Queue[bytes | OSError]):
-    """Lines in order, as many as have room: its size is in bytes, and a line is a little more than its letters."""
+    """A queue of lines whose size is counted in bytes."""
 
     def _init(self, maxsize: int) -> None:
         super()._init(maxsize)
@@ -287,9 +287,9 @@ def _size(line: bytes | OSError) -> int:
 
 
 def _listen(arrived: _Lines, longest: int) -> None:
-    """Put every line into the queue, and nothing, b"", at the end, or why there are no more.
+    """Put every line into the queue, then b"" at the end, or the error that ended reading.
 
-    On a descriptor of its own: it may never end. Of a line that is too long its beginning is the last that is read.
+    It reads from a descriptor of its own, because it may never end, and stops after a line that is too long.
     """
     try:
         source: BinaryIO = open(sys.stdin.fileno(), "rb", closefd=False)  # noqa: SIM115
@@ -306,7 +306,7 @@ def _listen(arrived: _Lines, longest: int) -> None:
 
 
 def _waiting(arrived: _Lines) -> list[bytes | OSError]:
-    """At least one line, and those that are there as well."""
+    """Wait for a line, and take all that have arrived."""
     lines, size = [arrived.get()], 0
     while lines[-1] and len(lines) < TOGETHER and size < ROOM:
         try:
@@ -318,18 +318,18 @@ def _waiting(arrived: _Lines) -> list[bytes | OSError]:
 
 
 def one_line(text: str) -> str:
-    """One line in, one line out, whatever the model writes."""
+    """A text in one line."""
     return " ".join(text.splitlines())
 
 
 def put(text: str) -> None:
-    """Text on stdout: as it is in a file or a pipe, and such as cannot command a terminal in one."""
+    """Print text on stdout; in a terminal without control characters."""
     print(printable(text) if sys.stdout.isatty() else text, flush=True)
 
 
 @contextmanager
 def destination(path: Path | None) -> Iterator[Callable[[str], object]]:
-    """Something to write lines to: stdout at once, or a file that is there only when it is whole."""
+    """A function that writes lines: to stdout at once, or to a file that exists only when it is complete."""
     if path is None:
         yield put
         return
@@ -340,14 +340,14 @@ def destination(path: Path | None) -> Iterator[Callable[[str], object]]:
 
 
 def suffix_of(path: Path, known: Sequence[str]) -> str:
-    """The kind of file that is asked for by its name."""
+    """The format of a file by its name."""
     if (suffix := path.suffix.lower()) not in known:
-        raise SettingsError(f"--out = {path}: its name says what to write; end it in {' or '.join(known)}")
+        raise SettingsError(f"--out = {path}: not a format that is written; end its name in {' or '.join(known)}")
     return suffix
 
 
 def write_whole(path: Path, words: str) -> None:
-    """A file that is there only when it is whole; says so on stderr."""
+    """Write a file that exists only when it is complete, and say so on stderr."""
     from regard.files import new_file
 
     with new_file(path) as file:
@@ -356,7 +356,7 @@ def write_whole(path: Path, words: str) -> None:
 
 
 def show(lines: Iterable[Text | str]) -> None:
-    """Lines on stdout: with weight and colour in a terminal, plain in a file or a pipe."""
+    """Print lines on stdout: styled in a terminal, plain in a file or a pipe."""
     from rich.console import Console
 
     console = Console(highlight=False, markup=False, emoji=False)
@@ -365,33 +365,33 @@ def show(lines: Iterable[Text | str]) -> None:
 
 
 def _safe(line: Text) -> Text:
-    """The same without what commands a terminal; its colours are not written into it yet."""
+    """The line with control characters replaced."""
     safe = line.copy()
-    safe.plain = re.sub(CONTROLS, "␣", line.plain)  # as long as before: styles go by places
+    safe.plain = re.sub(CONTROLS, "␣", line.plain)  # of the same length: styles have positions
     return safe
 
 
 def terminal_width() -> int:
-    """Of the terminal; of a pipe, what the environment says, else 80."""
+    """The width of the terminal; for a pipe, COLUMNS of the environment, else 80."""
     if sys.stdout.isatty():
         return shutil.get_terminal_size().columns
     given = os.environ.get("COLUMNS", "")
     return int(given) if given.isdecimal() and int(given) > 0 else 80
 
 
-# How far long work has come: a counter in a terminal, a plain line now and then in a log. All on stderr.
+# Progress on stderr: a counter in a terminal, a line now and then in a log.
 
 EVERY = 10.0  # seconds between two lines of a log
 
 
 class LineCounter:
-    """Counts lines; says nothing in a call that is quiet."""
+    """Shows how many lines are done, unless the call is quiet."""
 
     def __init__(self, done: str, every: float = EVERY, what: str = "lines") -> None:
         self._every = every
         self._what = what
-        self._hushed = hushed()  # here: who counts may do so in another thread
-        self._done = done  # what is done to them: translated, scored
+        self._hushed = hushed()  # read here: counting may happen in another thread
+        self._done = done  # such as: translated, scored
         self._last = time.monotonic()
 
     def __call__(self, count: int, total: int | None = None) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from regard.settings import Settings
     from regard.trainer.loop import Outcome
 
-_REASONS = {"steps": "all steps are done", "time": "time is up", "patience": "no improvement any more"}
+_REASONS = {"steps": "all steps are done", "time": "the time is up", "patience": "no further improvement"}
 
 
 def train(
@@ -37,12 +37,12 @@ def train(
     base: Annotated[str, typer.Option("--from", help="Begin with this run's weights: demo, or a folder.")] = "",
     keep_watching: Annotated[
         list[str] | None,
-        typer.Option(metavar="FILES", help="A general test set to measure as well: fable:fr, a table, or a pair A,B."),
+        typer.Option(metavar="FILES", help="A further, general test set: fable:fr, a table, or a pair A,B."),
     ] = None,
-    time: Annotated[str, typer.Option(help="Train no longer than this, or with --resume so much longer: 10m.")] = "",
-    steps: Annotated[str, typer.Option(help="At most so many steps; with --resume also +5000, so many more.")] = "",
+    time: Annotated[str, typer.Option(help="Train at most this long, or with --resume this much longer: 10m.")] = "",
+    steps: Annotated[str, typer.Option(help="At most this many steps; with --resume also +5000 for more.")] = "",
     out: Annotated[Path | None, typer.Option(help="The run folder to make; default a new one in runs/.")] = None,
-    resume: Annotated[Path | None, typer.Option(help="Go on with this run instead.")] = None,
+    resume: Annotated[Path | None, typer.Option(help="Resume this run instead.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Prepare and estimate, but do not train.")] = False,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Also write TensorBoard events.")] = False,
 ) -> int:
@@ -55,9 +55,7 @@ def train(
     asked = asked._replace(quiet=asked.quiet or not _leads())
     if resume is not None:
         if preset or given or overrides or out:
-            raise SettingsError(
-                f"--resume {resume}: goes on with the run's own settings; add --time or --steps, and nothing else"
-            )
+            raise SettingsError(f"--resume {resume}: uses the run's own settings; add only --time or --steps")
         return _resume(resume, time, steps, asked, **kinds)
     given += [f"train.time={json.dumps(time)}"] if time else []
     given += [f"train.steps={_count(steps)}"] if steps else []
@@ -71,13 +69,13 @@ def preset_of(words: list[str] | None) -> tuple[str, list[str]]:
 
 
 def _leads() -> bool:
-    """Of the processes that torchrun has started the first one speaks for all."""
+    """Whether this is the first of the processes that torchrun has started; only that one prints."""
     return os.environ.get("RANK", "0") == "0"
 
 
 def _count(steps: str) -> str:
     if not steps.replace(",", "").isdecimal():
-        raise SettingsError(f"--steps = {steps}: not a number of steps; a new run takes a number, --resume also +5000")
+        raise SettingsError(f"--steps = {steps}: not a number of steps; give a number, or with --resume also +5000")
     return steps.replace(",", "")
 
 
@@ -93,8 +91,8 @@ def _start(
         folder = out or training.free_place(preset, settings)
         if dry_run:
             return _estimate(folder, settings, shown, asked, remark)
-        another = "" if out or folder == training.place(preset, settings) else ", as there is one of its name already"
-        shown.tell(f"training {folder}{another}; Ctrl-C stops it and keeps what was learned")
+        another = "" if out or folder == training.place(preset, settings) else ", because a run of its name exists"
+        shown.tell(f"training {folder}{another}; Ctrl-C saves and stops it")
         outcome = training.start(
             folder, settings, *_listeners(folder, shown, tensorboard=tensorboard), device=asked.device, remark=remark
         )
@@ -117,9 +115,9 @@ def _resume(folder: Path, time: str, steps: str, asked: Common, *, dry_run: bool
 
 
 def _listeners(folder: Path, shown: Listener, *, tensorboard: bool) -> list[Listener]:
-    from regard.cli.display import events
+    from regard.cli.display import Events
 
-    return [shown, *([events(folder)] if tensorboard else [])]
+    return [shown, *([Events(folder)] if tensorboard else [])]
 
 
 def _estimate(folder: Path, settings: Settings | None, shown: Listener, asked: Common, remark: str = "") -> int:

@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from regard.cli.streams import Remarks, destination, kind_of, one_line, opened, printable, say, texts_of, unswept
+from regard.cli.streams import (
+    Remarks,
+    destination,
+    kind_of,
+    one_line,
+    opened,
+    printable,
+    say,
+    texts_of,
+    without_garbage_collection,
+)
 from regard.cli.verb import apart, called, common, with_settings
 from regard.errors import SettingsError, did_you_mean
 
@@ -36,12 +46,14 @@ def translate(
         Path | None,
         typer.Option(help="Translate the lines of this file (also .gz, .zst; - is stdin), or .po, .mo, .xliff, .srt."),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Write here instead of to stdout; appears when it is whole.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Write to this file instead of stdout.")] = None,
     beam: Annotated[int | None, typer.Option(help="Hypotheses kept at each step; 1 is greedy, 5 usual.")] = None,
     nbest: Annotated[int | None, typer.Option(help="Translations to show of each text, best first.")] = None,
     constrain: Annotated[Path | None, typer.Option(help="A glossary: lines of source term, tab, target term.")] = None,
-    ensemble: Annotated[list[Path] | None, typer.Option("--with", help="A further run that votes; again.")] = None,
-    show: Annotated[str, typer.Option(help="text, align (who looked at whom), scores or doubt.")] = "text",
+    ensemble: Annotated[
+        list[Path] | None, typer.Option("--with", help="A further run to average with; repeatable.")
+    ] = None,
+    show: Annotated[str, typer.Option(help="text, align (word links), scores or doubt.")] = "text",
 ) -> None:
     """Translate texts, a file, or stdin line by line; translations go to stdout."""
     if show not in SHOWN:
@@ -50,9 +62,9 @@ def translate(
     decode = called("translate", overrides, {"decode.beam": beam, "decode.best": nbest}).decode
     strings = file is not None and file.suffix.lower() in STRINGS
     if strings and (given or show != "text" or decode.best > 1):
-        raise SettingsError(f"--file = {file}: is translated as a whole file; give no texts, --nbest or --show with it")
+        raise SettingsError(f"--file = {file}: is translated as a whole; leave out texts, --nbest and --show")
     waiting = iter([]) if strings else texts_of(given, file)
-    with unswept():
+    with without_garbage_collection():
         from regard.decode.options import Options
         from regard.tasks.load import load
 
@@ -72,7 +84,7 @@ def translate(
 
 
 def _translate_file(translator: Translator, file: Path, out: Path | None, options: Options) -> None:
-    """A file of strings or subtitles, of which all but the texts stays as it is."""
+    """Translate a file of strings or subtitles, and nothing else in it."""
     from regard.files import new_file
     from regard.serve import strings
     from regard.tasks.translator import attends
@@ -95,11 +107,11 @@ def _translate_file(translator: Translator, file: Path, out: Path | None, option
         with new_file(out) as target:
             target.write(written)
     same = sum(one == other for one, other in zip(document.texts, texts, strict=True))
-    say(f"{file}: {len(texts):,} texts, {same:,} of them as they were")
+    say(f"{file}: {len(texts):,} texts, {same:,} of them unchanged")
 
 
 def _translations(translator: Translator, waiting: Iterable[list[str]], options: Options) -> Iterator[Translation]:
-    """As soon as texts are there."""
+    """Translate texts as they arrive."""
     number = 0
     for chunk in waiting:
         yield from translator.stream(chunk, options, first=number)
@@ -122,7 +134,7 @@ def _remark(found: Translation) -> str:
 
 
 def _glossary(path: Path, set_too: Mapping[str, str] | None) -> dict[str, str]:
-    """A file's terms and those that are set, which count where both have one."""
+    """The terms of a file and those that are set, which take precedence."""
     from regard.data.lines import read_lines
     from regard.decode.constraints import parse_terms
 
@@ -151,7 +163,7 @@ def _lines(found: Translation, count: int, show: str) -> Iterator[str]:
 
 
 def doubt_lines(doubt: Doubt) -> Iterator[str]:
-    """How far, why, and of which words."""
+    """The doubt, its reasons, and the improbable words."""
     value = "not measured: the run has no validation text" if doubt.value is None else f"{doubt.value:.0%}"
     yield "; ".join((f"doubt {value}", *doubt.reasons))
     if doubt.words:

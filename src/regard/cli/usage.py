@@ -1,4 +1,4 @@
-"""How the command line complains: a line, and below it a command that helps. What typer finds wrong, too."""
+"""Errors on the command line: one line, and below it a command that helps; typer's errors in the same form."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from regard.errors import RegardError, SettingsError, did_you_mean
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
-# Flags of earlier versions that are not settings of the same name, by their verbs, and what to write instead.
+# Flags of earlier versions by verb, and what to write instead, unless it is a setting of the same name.
 MOVED = {
     "translate": {
         "--coverage-penalty": "decode.coverage=N",
@@ -50,7 +50,12 @@ MOVED = {
         "--min-words": "--words 1-20",
         "--max-words": "--words 1-20",
     },
-    "runs export": {"--quantization": "--to ctranslate2-int8", "--out": "the folder behind the run"},
+    "runs export": {
+        "--all": "--to archive-all",
+        "--half": "--to archive-half",
+        "--quantization": "--to ctranslate2-int8",
+        "--out": "the folder after the run",
+    },
 }
 _NO_VERB = re.compile(r"No such command '(.*?)'")
 
@@ -63,7 +68,7 @@ def complain(error: RegardError) -> None:
 
 
 def complain_of_usage(error: TyperException) -> None:
-    """Typer's complaints; a group of verbs without a verb gets its help."""
+    """Print an error of typer's; a group without a verb prints its help."""
     message: str = getattr(error, "format_message", error.__str__)()
     if message.startswith("Usage:"):
         print(message, file=sys.stderr)
@@ -72,7 +77,7 @@ def complain_of_usage(error: TyperException) -> None:
 
 
 def usage_error(error: TyperException, message: str) -> SettingsError:
-    """A verb or an option that is not there, or a value that cannot be read, as an error of ours."""
+    """An unknown verb or option, or an invalid value, as one of our errors."""
     context: Any = getattr(error, "ctx", None)
     verb = "" if context is None else verb_of(context)
     help_page = " ".join(("regard", *verb.split(), "--help"))
@@ -92,14 +97,14 @@ def usage_error(error: TyperException, message: str) -> SettingsError:
 
 
 def _moved(verb: str, option: str) -> str | None:
-    """What to write for a flag of earlier versions: mostly a setting of its name."""
+    """What to write instead of a flag of earlier versions: mostly the setting of the same name."""
     name = option.removeprefix("--").replace("-", "_")
     same = (f"{path}={_example(field)}" for path, field in fields_of(verb) if path.endswith(f".{name}"))
     return MOVED.get(verb, {}).get(option) or next(same, None)
 
 
 def _example(field: FieldInfo) -> str:
-    """What may stand behind a setting."""
+    """A placeholder for the value of a setting."""
     kind, about = field.annotation, field.description or ""
     if kind in (bool, bool | None):
         return "true"

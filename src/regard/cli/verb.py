@@ -1,4 +1,4 @@
-"""What every verb takes: three flags, and the settings of its sections."""
+"""Options that all verbs share: three flags, and settings such as ``decode.beam=3``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 from typer.core import TyperCommand
 
-from regard.cli.streams import hush
+from regard.cli.streams import hush, say
 from regard.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -31,10 +31,18 @@ class Common(NamedTuple):
 
     @property
     def place(self) -> str:
-        """The device that is there."""
+        """The device to compute on."""
         from regard.device import pick_device
 
         return str(pick_device(self.device))
+
+    def answer(self, content: object, *lines: str) -> None:
+        """JSON on stdout where it was asked for, else lines for people on stderr."""
+        if self.json:
+            print(json.dumps(content))
+            return
+        for line in lines:
+            say(line)
 
 
 def common(context: typer.Context) -> Common:
@@ -57,7 +65,7 @@ def _parameters() -> list[Any]:
 
 
 class Command(TyperCommand):
-    """A verb with the flags that all have, and help that lists its settings."""
+    """A verb with the common flags, whose help lists its settings."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         *own, the_help = super().get_params(ctx)
@@ -69,7 +77,7 @@ class Command(TyperCommand):
         try:
             return super().invoke(ctx)
         finally:
-            hush(quiet=False)  # it holds for one call
+            hush(quiet=False)  # only for this call
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         super().format_options(ctx, formatter)
@@ -79,7 +87,7 @@ class Command(TyperCommand):
 
 
 def verb_of(context: Any) -> str:
-    """``data check``, however it was started."""
+    """The verb of a context, such as ``data check``."""
     names: list[str] = []
     while context.parent is not None:
         names.insert(0, context.info_name)
@@ -88,7 +96,7 @@ def verb_of(context: Any) -> str:
 
 
 def fields_of(verb: str) -> Iterator[tuple[str, FieldInfo]]:
-    """What can be set in a call of a verb."""
+    """The settings of a verb."""
     from regard.settings.call import TAKEN, CallSettings
 
     for section, names in TAKEN.get(verb, {}).items():
@@ -97,7 +105,7 @@ def fields_of(verb: str) -> Iterator[tuple[str, FieldInfo]]:
 
 
 def settings_of(verb: str) -> Iterator[tuple[str, str]]:
-    """The same by default and in words."""
+    """The settings of a verb with their defaults, and what each means."""
     from regard.settings.loading import written
 
     for path, field in fields_of(verb):
@@ -105,21 +113,21 @@ def settings_of(verb: str) -> Iterator[tuple[str, str]]:
 
 
 def with_settings(words: str, help: str) -> Any:
-    """An argument of several words, among which are settings of the call."""
+    """An argument of several words that may include settings."""
     return typer.Argument(metavar=f"{words} [SETTING=VALUE]...", help=f"{help} And settings, listed below.")
 
 
-Sentence = Annotated[list[str], with_settings("TEXT", "The sentence, or what a language model goes on from.")]
+Sentence = Annotated[list[str], with_settings("TEXT", "The sentence, or the beginning of a text for a language model.")]
 
 
 def apart(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Of words on a command line those that are settings of a call, and the rest."""
+    """The words of a command line that are settings, and the others."""
     settings = [word for word in words if _SETTING.match(word)]
     return settings, [word for word in words if not _SETTING.match(word)]
 
 
 def only_one(words: Sequence[str], what: str) -> tuple[list[str], str]:
-    """The settings, and the only word that is none."""
+    """The settings, and the one other word."""
     settings, rest = apart(words)
     if len(rest) != 1:
         given = f"{len(rest)} of them; give one" if rest else "missing"
@@ -128,7 +136,7 @@ def only_one(words: Sequence[str], what: str) -> tuple[list[str], str]:
 
 
 def called(verb: str, overrides: Sequence[str] | None, flags: Mapping[str, object] | None = None) -> CallSettings:
-    """All settings of a call: what flags say, unless they were not given (None), then ``section.name=value``."""
+    """All settings of a call: flags that were given (not None), then ``section.name=value``."""
     from regard.settings.loading import load_call
 
     named = (flags or {}).items()

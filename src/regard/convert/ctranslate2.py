@@ -1,9 +1,9 @@
-"""CTranslate2's ``model.bin``, formats 1 to 6, whatever its numbers are kept as.
+"""CTranslate2's ``model.bin``, formats 1 to 6, in any number format.
 
 u32 format; from format 2 on a string, the kind of model, and u32 revision; u32 count of variables, each a string, u8
 rank, u32 sizes, u8 kind of number, u32 bytes (before format 4: u8 bytes of a number, u32 how many numbers), data;
-from format 3 on u32 count of aliases, two strings each. A string is u16 length, text, NUL. A weight that is kept in
-integers is ``q / scale`` with one scale a row, or one for all. Queries, keys and values are one map there.
+from format 3 on u32 count of aliases, two strings each. A string is u16 length, text, NUL. A weight in integers is
+``q / scale`` with one scale for each row, or one for all. Queries, keys and values are one matrix.
 """
 
 from __future__ import annotations
@@ -20,9 +20,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regard.convert.foreign import Foreign, Ids, Weights, settled
-from regard.convert.package import Package, read_json
-from regard.convert.tokenizing import tokenizers_of
+from regard.convert.foreign import Foreign, Ids, Weights, item_size, settled, tensor_of
+from regard.convert.package import Package, read_json, tokenizers_of
 from regard.errors import ModelError
 from regard.nn.embeddings import Sinusoidal
 from regard.text.tokenizers import Frame
@@ -33,9 +32,9 @@ _NEWEST = 6
 _KINDS = ("<f4", "<i1", "<i2", "<i4", "<f2", "bfloat16")  # by number
 _BY_SIZE = {4: "<f4", 2: "<i2", 1: "<i1"}  # before format 4
 _NAMES = {"<f4": "float32", "<i1": "int8", "<i2": "int16", "<f2": "float16", "bfloat16": "bfloat16", "<i4": "int32"}
-_INT16_SCALE = 1000.0  # of format 1, which keeps none
+_INT16_SCALE = 1000.0  # of format 1, which stores none
 _ACTIVATIONS = {0: "relu", 2: "silu", 3: "gelu"}  # by number
-_CLOSE = 5e-3  # of a table of sinusoids, which may be kept in 16 bits
+_CLOSE = 5e-3  # tolerance for a table of sinusoids in 16 bits
 _SAID = re.compile(r"(en|de)coder/(num_heads|pre_norm|activation|embeddings_merge|alignment_\w+|scale_embeddings)")
 _FIRST_NAMES = (
     *(("transformer/", ""), (":0", ""), ("w_embs", "embeddings/weight"), ("kernel", "weight")),
@@ -51,7 +50,7 @@ class _Variable(NamedTuple):
 
 
 class ModelFile:
-    """The variables of a file, none of which is read before it is asked for."""
+    """The variables of a file, read lazily."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -65,15 +64,17 @@ class ModelFile:
         try:
             self._read()
         except (struct.error, UnicodeDecodeError):
-            raise ModelError(f"{path}: is cut short, damaged or no model of CTranslate2; copy it again") from None
+            raise ModelError(f"{path}: is incomplete, damaged or no model of CTranslate2; copy it again") from None
 
     def _read(self) -> None:
         self.format = self._number("I")
         if not 1 <= self.format <= _NEWEST:
-            raise ModelError(f"{self.path}: format {self.format}: is read up to {_NEWEST}; is it one of CTranslate2's?")
+            raise ModelError(
+                f"{self.path}: format {self.format}: up to {_NEWEST} is read; is it a file of CTranslate2?"
+            )
         kind, revision = (self._text(), self._number("I")) if self.format > 1 else ("", 1)
         if (kind and not kind.startswith("Transformer")) or "Encoder" in kind or (kind and "Decoder" in kind):
-            raise ModelError(f"{self.path}: {kind[:60]}: only Transformers that translate are read (TransformerSpec)")
+            raise ModelError(f"{self.path}: {kind[:60]}: only translating Transformers are read (TransformerSpec)")
         for _ in range(self._number("I")):
             name = self._text()
             self.variables[name if revision > 1 else _renamed(name)] = self._variable(name)
@@ -100,9 +101,9 @@ class ModelFile:
         old = self.format < 4
         kind = _BY_SIZE.get(number) if old else _KINDS[number] if number < len(_KINDS) else None
         count = self._number("I")
-        if kind is None or count != math.prod(shape) * (1 if old else _bytes(kind)):
+        if kind is None or count != math.prod(shape) * (1 if old else item_size(kind)):
             raise ModelError(f"{self.path}: {name[:100]} = {shape}: its numbers do not fill it; is the file damaged?")
-        first, self._place = self._place, self._place + math.prod(shape) * _bytes(kind)
+        first, self._place = self._place, self._place + math.prod(shape) * item_size(kind)
         if self._place > len(self._data):
             raise struct.error
         return _Variable(shape, kind, first)
@@ -138,10 +139,8 @@ class ModelFile:
 
     def _raw(self, name: str) -> Tensor:
         shape, kind, first = self._known(name)
-        part = self._data[first : first + math.prod(shape) * _bytes(kind)].tobytes()
-        numbers = np.frombuffer(bytearray(part), "<i2" if kind == "bfloat16" else kind)
-        tensor = torch.from_numpy(numbers).reshape(shape)
-        return tensor.view(torch.bfloat16) if kind == "bfloat16" else tensor
+        data = self._data[first : first + math.prod(shape) * item_size(kind)].tobytes()
+        return tensor_of(data, kind).reshape(shape)
 
     def value(self, name: str, default: float) -> float:
         """A flag or a number."""
@@ -153,23 +152,19 @@ class ModelFile:
         return float(found.reshape(()))
 
     def text(self, name: str, default: str) -> str:
-        """What formats before 6 keep of the configuration."""
+        """A text of the configuration in formats before 6."""
         return self._raw(name).to(torch.uint8).numpy().tobytes().decode() if name in self else default
 
 
-def _bytes(kind: str) -> int:
-    return 2 if kind == "bfloat16" else np.dtype(kind).itemsize
-
-
 def _renamed(name: str) -> str:
-    """Names of the first revision are those of OpenNMT-tf."""
+    """The current name of a variable of the first revision, which used those of OpenNMT-tf."""
     for old, new in _FIRST_NAMES:
         name = name.replace(old, new)
     return name.replace("multi_head", "self_attention" if "encoder" in name else "attention")
 
 
 def read(package: Package) -> Foreign:
-    """A folder with ``model.bin``, its vocabularies and, if it has one, its tokenizer."""
+    """Read a folder with ``model.bin``, its vocabularies and, if there is one, its tokenizer."""
     folder = package.folder
     file = ModelFile(folder / MODEL)
     config = _config(folder, file)
@@ -223,14 +218,14 @@ def _lines(path: Path) -> list[str]:
 
 
 class _Reader:
-    """What a file's variables are in our words."""
+    """Settings and weights from the variables of a file."""
 
     def __init__(self, file: ModelFile, config: Mapping[str, Any]) -> None:
         self.file = file
         self.config = config
 
     def ids(self, pieces: list[str], side: str) -> Ids:
-        """What pads, starts, ends and is unknown, by the names that the configuration has for them."""
+        """The ids of a side, with its special tokens by the names in the configuration."""
         numbers = {piece: number for number, piece in reversed(list(enumerate(pieces)))}
         end = self._special("eos_token", "</s>")
         if end not in numbers:
@@ -243,7 +238,7 @@ class _Reader:
         return Ids.of(pieces, pad=pad, start=numbers.get(start), end=numbers[end], unknown=unknown, rows=rows)
 
     def frame(self) -> Frame:
-        """What is read around a source: by default nothing, not even an end."""
+        """The tokens around a source: by default none, not even an end token."""
         start, begin = (self._special(name, "<s>") for name in ("decoder_start_token", "bos_token"))
         before = SPECIAL_TOKENS[START] if begin == start else begin
         return Frame(
@@ -261,7 +256,7 @@ class _Reader:
 
     @cached_property
     def depths(self) -> dict[str, int]:
-        """How many layers there are, counted."""
+        """The number of layers of each side."""
         found: dict[str, int] = {}
         for side in ("encoder", "decoder"):
             while f"{side}/layer_{found.get(side, 0)}/ffn/linear_0/weight" in self.file:
@@ -273,7 +268,7 @@ class _Reader:
         return found
 
     def _same(self, name: str, default: float) -> float:
-        """What encoder and decoder must have in common."""
+        """A value that must be the same for encoder and decoder."""
         first, second = (self.file.value(f"{side}/{name}", default) for side in ("encoder", "decoder"))
         if first != second:
             raise ModelError(
@@ -284,7 +279,7 @@ class _Reader:
     def _both(self, name: str) -> bool:
         first, second = (f"{side}/{name}" in self.file for side in ("encoder", "decoder"))
         if first != second:
-            raise ModelError(f"{self.file.path}: {name}: is on one side alone; encoder and decoder must both have it")
+            raise ModelError(f"{self.file.path}: {name}: is on one side only; encoder and decoder must both have it")
         return first
 
     def settings(self, *, joint: bool, epsilon: object) -> dict[str, Any]:
@@ -293,7 +288,7 @@ class _Reader:
         activation = _ACTIVATIONS.get(int(self._same("activation", 0)))
         gated = f"{first}/ffn/linear_0_noact/weight" in file
         if activation is None or (gated and activation != "silu"):
-            raise ModelError(f"{file.path}: activation: not among those that are read; ReLU, GELU, SiLU and SwiGLU are")
+            raise ModelError(f"{file.path}: activation: not supported; ReLU, GELU, SiLU and SwiGLU are")
         before, final = bool(self._same("pre_norm", 1)), self._both("layer_norm/gamma")
         return {
             "kind": "transformer",
@@ -315,7 +310,7 @@ class _Reader:
         }
 
     def _scaled(self, width: int) -> bool:
-        """A flag, or the number itself; before revision 3 it stood elsewhere."""
+        """Whether embeddings are scaled: a flag, or the factor; before revision 3 under another name."""
         found = []
         for side in ("encoder", "decoder"):
             name = f"{side}/scale_embeddings"
@@ -339,7 +334,7 @@ class _Reader:
 
     @cached_property
     def positions(self) -> dict[str, Any]:
-        """Which positions a table is of: a known kind of sinusoid, none, or its own."""
+        """The settings of positions: known sinusoids, none, or a learned table."""
         width = self.file.shape(self.embedding("decoder"))[-1]
         name, rotary = "position_encodings/encodings", "layer_0/self_attention/rotary_dim"
         if self._both(rotary):
@@ -359,13 +354,11 @@ class _Reader:
         whole = width // max(1, int(self._same("num_heads", 8)))
         kinds = usual | {"dim": (0, whole)}
         if any(self._same(f"{where}_{name}", known[0]) not in known for name, known in kinds.items()):
-            raise ModelError(
-                f"{self.file.path}: {where}: of a kind that is not read; whole heads, alternating, base 10000 are"
-            )
+            raise ModelError(f"{self.file.path}: {where}: not supported; whole heads, alternating, with base 10000 are")
         return {"positions": "rotary"}
 
     def weights(self, source: Ids, target: Ids) -> Iterator[tuple[str, Tensor]]:
-        """Our parameters, a tensor at a time; a variable that is none of them is refused at the end."""
+        """Our parameters, one by one; a variable that is not used is refused at the end."""
         file, tie = self.file, self._tie(joint=source.pieces == target.pieces)
         if tie != "all":
             yield "encoder.embedding.weight", source.rows(file.tensor(self.embedding("encoder")))
@@ -409,7 +402,7 @@ class _Reader:
             yield from self._linear(f"{theirs}/ffn/{name}", f"{ours}.feed_forward.{part}", biased=not gated)
 
     def _linear(self, theirs: str, *ours: str, biased: bool = True) -> Weights:
-        """One map there, one or several of equal size here."""
+        """One of their matrices, which is one or several of ours."""
         weight = self.file.tensor(f"{theirs}/weight")
         if weight.dim() != 2 or len(weight) % len(ours):
             raise ModelError(
@@ -418,7 +411,7 @@ class _Reader:
         named = f"{theirs}/bias" in self.file
         bias = self.file.tensor(f"{theirs}/bias") if named else weight.new_zeros(len(weight))
         if named and not biased:
-            raise ModelError(f"{self.file.path}: {theirs}/bias: SwiGLU is read without biases alone")
+            raise ModelError(f"{self.file.path}: {theirs}/bias: SwiGLU is only read without biases")
         size = len(weight) // len(ours)
         for number, name in enumerate(ours):
             yield f"{name}.weight", weight[number * size : (number + 1) * size]
@@ -431,25 +424,25 @@ class _Reader:
             yield f"{ours}.shift", self.file.tensor(f"{theirs}/beta")
 
     def _nothing_else(self) -> None:
-        """A variable that was not asked for is a part of the model that ours would not have, unless it says no."""
+        """Refuse a variable that was not used, unless it is a flag that is off: our model would lack a part."""
         for name in sorted(self.file.variables.keys() - self.file.used):
             scalar = not self.file.shape(name)
             first = re.sub(r"layer_\d+", "layer_0", name)
             repeated = scalar and first in self.file and self.file.value(name, 0) == self.file.value(first, 1)
             silent = scalar and not self.file.value(name, 0)
             if "/" in name and not (_SAID.fullmatch(name) or silent or (first != name and repeated)):
-                raise ModelError(f"{self.file.path}: {name[:100]}: is a part that models here do not have")
+                raise ModelError(f"{self.file.path}: {name[:100]}: is a part that our models do not have")
 
 
 def _small(epsilon: object) -> float:
-    """What norms add; 0 where it is not said, and -1, which settings refuse, where it is no such number."""
+    """The epsilon of norms; 0 if it is not given, and -1, which settings refuse, if it is invalid."""
     if epsilon is None:
         return 0.0
     return float(epsilon) if isinstance(epsilon, int | float) and 0 <= epsilon < 1 else -1.0
 
 
 def sinusoid_of(table: Tensor) -> dict[str, Any] | None:
-    """The settings of the sinusoids that a table (T, D) holds; None where it holds something else."""
+    """The settings of the sinusoids in a table (T, D); None if it contains something else."""
     length, width = table.shape
     if not table.any():
         return {"positions": "none"}

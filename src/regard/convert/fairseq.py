@@ -12,29 +12,29 @@ from typing import Any, Final
 
 from regard.convert.foreign import Foreign, Ids, settled
 from regard.convert.names import Family
-from regard.convert.package import Package, read_bytes
+from regard.convert.package import Package, read_bytes, tokenizers_of
 from regard.convert.pickles import Inert, LazyTensor, PickledTensors, TorchFile
-from regard.convert.tokenizing import tokenizers_of
 from regard.errors import ModelError
 from regard.text.foreign import read_dictionary
 
 _SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")
 _PAD, _END, _UNKNOWN = 1, 2, 3
 _IGNORED = tuple(f"{side}.{name}" for side in ("encoder", "decoder") for name in ("version",))
-_MOST_CODES = 16  # dictionaries that are compared
+_MOST_CODES = 16  # dictionaries compared at the most
 _KINDS: Final = ("transformer", "bart", "mbart")  # what the architecture's name begins with
 
 
 def read(package: Package) -> Foreign:
-    """A checkpoint with its dictionaries beside it, or in the folder ``data`` or ``data-bin`` near it."""
+    """Read a checkpoint with its dictionaries beside it, or in a folder ``data`` or ``data-bin`` near it."""
     where = str(package.file)
     file = TorchFile(package.file)
     tensors, config = _tensors(file), _config(file)
-    tie = "all" if config.get("share_all_embeddings") else _tie(config)
+    tie = "target" if config.get("share_decoder_input_output_embed") else "none"
+    tie = "all" if config.get("share_all_embeddings") else tie
     learned = bool(config.get("encoder_learned_pos"))
     family = Family(tensors, where, tie=tie, learned=learned, ignored=_IGNORED)
     if learned != bool(config.get("decoder_learned_pos")):
-        raise ModelError(f"{where}: decoder_learned_pos: the encoder has other positions; must be the same")
+        raise ModelError(f"{where}: decoder_learned_pos: differs from the encoder's; must be the same")
     codes = _languages(package, config, family)
     words = [_dictionary(package, code) for code in codes]
     ids = [_ids(each, family, side) for each, side in zip(words, ("encoder", "decoder"), strict=True)]
@@ -47,12 +47,12 @@ def read(package: Package) -> Foreign:
 def _tensors(file: TorchFile) -> PickledTensors:
     model = file.content.get("model") if isinstance(file.content, dict) else None
     if not isinstance(model, dict) or not all(isinstance(each, LazyTensor) for each in model.values()):
-        raise ModelError(f"{file.path}: has no model in it; a checkpoint of fairseq's has one")
+        raise ModelError(f"{file.path}: contains no model; a checkpoint of fairseq does")
     return PickledTensors(model)
 
 
 def _config(file: TorchFile) -> Mapping[str, Any]:
-    """The architecture, which newer versions keep in a table of tables."""
+    """The architecture, which newer versions keep in a nested table."""
     content = file.content
     assert isinstance(content, dict)
     found = content.get("args")
@@ -60,18 +60,14 @@ def _config(file: TorchFile) -> Mapping[str, Any]:
         found = tables.get("model")
     found = found.state if isinstance(found, Inert) else found
     if not isinstance(found, dict) or not str(found.get("arch", found.get("_name", ""))).startswith(_KINDS):
-        raise ModelError(f"{file.path}: has no architecture of a Transformer in it (args.arch); only those are read")
+        raise ModelError(f"{file.path}: contains no Transformer (args.arch); only those are read")
     return found
-
-
-def _tie(config: Mapping[str, Any]) -> str:
-    return "target" if config.get("share_decoder_input_output_embed") else "none"
 
 
 def _settings(config: Mapping[str, Any], family: Family, where: str) -> dict[str, Any]:
     before = {bool(config.get(f"{side}_normalize_before")) for side in ("encoder", "decoder")}
     if len(before) > 1:
-        raise ModelError(f"{where}: decoder_normalize_before: the encoder has norms elsewhere; must be the same")
+        raise ModelError(f"{where}: decoder_normalize_before: differs from the encoder's; must be the same")
     first = before.pop()
     final = "encoder.layer_norm.weight" in family.plain
     positions: dict[str, Any] = {"frequencies": "marian", "interleaved": False, "first_position": 2}
@@ -89,24 +85,24 @@ def _settings(config: Mapping[str, Any], family: Family, where: str) -> dict[str
 
 
 def _places(file: Path) -> list[Path]:
-    """Folders that may have dictionaries, in which any do."""
+    """The folders that contain dictionaries."""
     folder = file.parent
     places = (folder, *(around / name for around in (folder, folder.parent) for name in ("data", "data-bin")))
     return [place for place in places if place.is_dir() and any(place.glob("dict.*.txt"))]
 
 
 def has_dictionaries(file: Path) -> bool:
-    """Whether a file of torch's lies where a checkpoint of fairseq's does."""
+    """Whether there are dictionaries near a file, as for a checkpoint of fairseq."""
     return bool(_places(file))
 
 
 def _data(package: Package) -> Path:
-    """Where the dictionaries are."""
+    """The folder of the dictionaries."""
     return _places(package.file)[0]
 
 
 def _languages(package: Package, config: Mapping[str, Any], family: Family) -> tuple[str, str]:
-    """Source and target: as the checkpoint says, else the two dictionaries whose sizes fit but one way."""
+    """Source and target: given, named by the checkpoint, or the only two dictionaries whose sizes fit."""
     if package.languages.count("-") == 1:
         source, target = package.languages.split("-")
         return source, target
@@ -127,14 +123,14 @@ def _languages(package: Package, config: Mapping[str, Any], family: Family) -> t
 
 
 def _padded(size: int) -> int:
-    """fairseq makes a dictionary a multiple of eight."""
+    """The size of a padded dictionary, a multiple of eight."""
     return -(-size // 8) * 8
 
 
 def _dictionary(package: Package, code: str) -> tuple[str, ...]:
     path = _data(package) / f"dict.{code}.txt"
     if path.parent != _data(package):
-        raise ModelError(f"{package.file}: language = {code[:40]!r}: is no name of a dictionary")
+        raise ModelError(f"{package.file}: language = {code[:40]!r}: is not the name of a dictionary")
     return (*_SPECIAL, *read_dictionary(read_bytes(path), str(path)))
 
 

@@ -1,7 +1,7 @@
-"""A model from elsewhere on its way into a run: what every reader gives, and how a run folder is made of it.
+"""Importing a model of another toolkit: what every reader returns, and how a run folder is made from it.
 
-A reader says which of our parameters each of its tensors is and leaves ids as they are there; `Ids` knows how rows of
-embeddings and of the output layer move so that the special tokens have our ids.
+A reader maps its tensors to our parameters and keeps their ids; `Ids` reorders the rows of embeddings and of the output
+layer, so that special tokens have our ids.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -29,36 +30,47 @@ from regard.settings.reading import read
 from regard.text.tokenizers import Tokenizers
 from regard.text.vocabulary import SPECIAL_TOKENS, START
 
-NEVER = -100.0  # a logit: no probability is left of it, and smoothing, which learns from all logits, hardly sees it
-ADDED = -1  # in `Ids.theirs`: a row that the other vocabulary does not have
+NEVER = -100.0  # a logit with practically no probability, yet small enough for label smoothing
+ADDED = -1  # in `Ids.theirs`: no such row in the other vocabulary
 MOST_PIECES = 1 << 22  # in a vocabulary; the largest of the models that are read has 256,206
 
 Weights = Iterable[tuple[str, Tensor]]
 
 
+def item_size(kind: str) -> int:
+    """Bytes of a number of this kind, in numpy's notation, or ``bfloat16``."""
+    return 2 if kind == "bfloat16" else np.dtype(kind).itemsize
+
+
+def tensor_of(data: bytes, kind: str) -> Tensor:
+    """Numbers of this kind as a flat tensor."""
+    tensor = torch.from_numpy(np.frombuffer(bytearray(data), "<i2" if kind == "bfloat16" else kind))
+    return tensor.view(torch.bfloat16) if kind == "bfloat16" else tensor
+
+
 @dataclass(frozen=True)
 class Foreign:
-    """One target for all readers."""
+    """What every reader returns."""
 
     settings: Settings
-    weights: Weights  # by the names of our parameters, each once, in any order; made as they are asked for
+    weights: Weights  # by the names of our parameters, each once, in any order; read lazily
     tokenizers: Tokenizers
     origin: Origin
 
 
 @dataclass(frozen=True)
 class Ids:
-    """Which row of another vocabulary each of our ids is. Special tokens come first here; there they stand anywhere or
-    are missing, and the one that starts an output is often the one that pads or ends."""
+    """The row of another vocabulary for each of our ids. Our special tokens come first; theirs may be anywhere or be
+    missing, and the start token is often the padding or end token."""
 
     pieces: tuple[str, ...]  # by our id
-    theirs: Tensor  # (V,) by our id; `ADDED` where there is none
+    theirs: Tensor  # (V,) by our id; `ADDED` if there is none
 
     @staticmethod
     def of(
         pieces: Sequence[str], *, pad: int | None, start: int | None, end: int, unknown: int | None, rows: int = 0
     ) -> Ids:
-        """Of pieces by their ids there; what the matrices have more rows than pieces is named by its number."""
+        """From pieces by their own ids; rows of the matrices beyond the pieces are named by their number."""
         size = max(len(pieces), rows)
         special = (pad, start, end, unknown)  # in the order of `regard.text.vocabulary`
         if size > MOST_PIECES:
@@ -67,8 +79,8 @@ class Ids:
         inside = all(each is None or 0 <= each < size for each in special)
         if len(set(known)) < len(known) or (start is not None and start == unknown) or not inside:
             raise ModelError(
-                f"pad, start, end, unknown = {', '.join(map(str, special))}: must be ids of {size:,} pieces, and "
-                "different ones, but for the one that starts"
+                f"pad, start, end, unknown = {', '.join(map(str, special))}: must be ids of {size:,} pieces, all "
+                "different except for start"
             )
         taken = {each for each in special if each is not None}
         others = [number for number in range(size) if number not in taken]
@@ -78,21 +90,21 @@ class Ids:
 
     @property
     def doubled(self) -> bool:
-        """Whether ``<start>`` is another special token there: here it has an id of its own, and is never written."""
+        """Whether their start token is another special token, too; ours has its own id, which is never generated."""
         return bool((self.theirs[START] == self.theirs).sum() > 1)
 
     def rows(self, matrix: Tensor) -> Tensor:
-        """The rows of an embedding or output matrix (V, D) in our order; those that are added are zero."""
+        """The rows of an embedding or output matrix (V, D) in our order; added rows are zero."""
         return self._chosen(matrix).masked_fill((self.theirs == ADDED)[:, None], 0.0)
 
     def bias(self, bias: Tensor) -> Tensor:
-        """The bias (V,) of the output layer in our order: what is added, or there twice, is never written."""
+        """The bias (V,) of the output layer in our order: added or doubled rows are never generated."""
         never = self.theirs == ADDED
         never[START] |= self.doubled
         return self._chosen(bias).masked_fill(never, NEVER).clamp(min=NEVER)
 
     def ours(self, ids: Tensor) -> Tensor:
-        """Their ids as ours. What starts and also pads or ends is that: it is met in rows."""
+        """Their ids as ours. A start token that also pads or ends becomes padding or end."""
         table, kept = torch.empty(int(self.theirs.max()) + 1, dtype=torch.long), self.theirs != ADDED
         kept[START] &= not self.doubled
         table[self.theirs[kept]] = torch.arange(len(kept))[kept]
@@ -107,7 +119,7 @@ class Ids:
 
 
 def _unique(pieces: Sequence[str], numbers: Sequence[int]) -> Iterator[str]:
-    """Pieces of which none is called like another or like a special token: a second one has its number beside it."""
+    """Unique names of pieces, also different from special tokens: a repeated one gets its number appended."""
     seen = set(SPECIAL_TOKENS)
     for piece, number in zip(pieces, numbers, strict=True):
         name = piece
@@ -119,12 +131,12 @@ def _unique(pieces: Sequence[str], numbers: Sequence[int]) -> Iterator[str]:
 
 @torch.no_grad()
 def write(foreign: Foreign, out: Path) -> Run:
-    """Make the run folder, whole or not at all. Weights pass one by one: memory holds the largest, and no more."""
+    """Write the run folder, completely or not at all. Weights are read one by one, so memory holds only the largest."""
     if out.exists() or out.is_symlink():
-        raise ModelError(f"{out}: is there already; choose another --out")
-    _ = foreign.tokenizers.read("a"), foreign.tokenizers.written("a")  # they are opened when they are first used
+        raise ModelError(f"{out}: exists already; choose another --out")
+    _ = foreign.tokenizers.read("a"), foreign.tokenizers.written("a")  # opens them: raises before anything is written
     sizes = foreign.tokenizers.source.size, foreign.tokenizers.target.size
-    with Unset():  # no number is ever written into it: it costs addresses, not memory
+    with Unset():  # allocates address space, not memory
         model = model_tensors(build.encoder_decoder(foreign.settings.model, *sizes))
     shapes = {name: tensor.shape for name, tensor in model.items()}
     del model
@@ -148,11 +160,11 @@ def _room(out: Path, needed: int) -> None:
     there = next(path for path in (out.absolute(), *out.absolute().parents) if path.is_dir())
     free = shutil.disk_usage(there).free
     if needed > free:
-        raise ResourceError(f"{out}: takes {needed:,} bytes, and there is room for {free:,}; make room first")
+        raise ResourceError(f"{out}: needs {needed:,} bytes, but only {free:,} are free; free some space")
 
 
 def _save(file: BinaryIO, shapes: Mapping[str, torch.Size], weights: Weights) -> None:
-    """A safetensors file in float32, of tensors as they come: all shapes are known, so each has its place already."""
+    """Write a safetensors file in float32 from tensors in any order: the shapes give their positions."""
     header, places, end = {}, {}, 0
     for name, shape in shapes.items():
         begin, end = end, end + 4 * math.prod(shape)
@@ -164,11 +176,11 @@ def _save(file: BinaryIO, shapes: Mapping[str, torch.Size], weights: Weights) ->
     first = file.tell()
     for name, tensor in weights:
         if name not in places:
-            raise ModelError(f"{name}: no such weight in a model of these settings, or there twice; is it damaged?")
+            raise ModelError(f"{name}: no such weight in a model of these settings, or a second one; is it damaged?")
         if tensor.shape != shapes[name]:
             raise ModelError(f"{name} = {tuple(tensor.shape)}: must be {tuple(shapes[name])}; is the model damaged?")
         if not bool(torch.isfinite(tensor).all()):
-            raise ModelError(f"{name}: has numbers that are infinite, or none; is the model damaged?")
+            raise ModelError(f"{name}: has infinite numbers or NaN; is the model damaged?")
         file.seek(first + places.pop(name))
         file.write(tensor.float().contiguous().numpy().data.cast("B"))
     if places:
@@ -176,7 +188,7 @@ def _save(file: BinaryIO, shapes: Mapping[str, torch.Size], weights: Weights) ->
 
 
 def settled(values: Mapping[str, object], where: str) -> Settings:
-    """Settings that a foreign file leads to. What they refuse is the fault of that file."""
+    """Settings from a foreign file; if they are invalid, the file is at fault."""
     try:
         return read(Settings, values, where)
     except SettingsError as problem:

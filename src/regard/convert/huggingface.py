@@ -1,7 +1,7 @@
-"""Folders of the `transformers` library, which is not needed for it: Marian (OPUS-MT), M2M-100, NLLB, mBART, BART.
+"""Folders of the `transformers` library, read without it: Marian (OPUS-MT), M2M-100, NLLB, mBART, BART.
 
-``config.json`` says the architecture, ``model.safetensors`` (or several, with an index; or ``pytorch_model.bin``, which
-is not executed) has the weights. Ids come from ``vocab.json`` or, with sentencepiece alone, from fairseq's order.
+``config.json`` has the architecture, ``model.safetensors`` (or several with an index, or ``pytorch_model.bin``, not
+executed) the weights. Ids come from ``vocab.json`` or, with sentencepiece alone, from fairseq's order.
 """
 
 from __future__ import annotations
@@ -17,10 +17,9 @@ from torch import Tensor
 
 from regard.convert.foreign import Foreign, Ids, settled
 from regard.convert.names import Family, NamedTensors
-from regard.convert.package import Package, read_bytes, read_json
+from regard.convert.package import Package, read_bytes, read_json, read_text
 from regard.convert.pickles import PickledTensors, TorchFile
 from regard.convert.tokenizer_json import TOKENIZER, TokenizerJson
-from regard.convert.tokenizing import read_text
 from regard.errors import ModelError
 from regard.models import build
 from regard.models.generator import EncoderDecoder
@@ -46,13 +45,14 @@ _MOST_ADDED = 10_000  # tokens beside a vocabulary
 
 
 class _SafeTensors:
-    """The tensors of one safetensors file or several."""
+    """The tensors of one or several safetensors files."""
 
     def __init__(self, paths: list[Path]) -> None:
         try:
-            self.files = {name: file for file in map(_safe, paths) for name in file.keys()}  # noqa: SIM118
+            files: list[Any] = [safe_open(path, framework="pt") for path in paths]
+            self.files = {name: file for file in files for name in file.keys()}  # noqa: SIM118
         except SafetensorError as problem:
-            raise ModelError(f"{paths[0].parent}: not a safetensors file, or a damaged one ({problem})") from None
+            raise ModelError(f"{paths[0].parent}: not a safetensors file, or damaged ({problem})") from None
         self.names = list(self.files)
 
     def shape(self, name: str) -> tuple[int, ...]:
@@ -63,12 +63,8 @@ class _SafeTensors:
         return found.float()
 
 
-def _safe(path: Path) -> Any:
-    return safe_open(path, framework="pt")
-
-
 class _Loaded:
-    """The tensors of a model that is in memory, as they are."""
+    """The tensors of a model in memory."""
 
     def __init__(self, named: Mapping[str, Tensor]) -> None:
         self.named, self.names = named, list(named)
@@ -81,7 +77,7 @@ class _Loaded:
 
 
 def is_model(folder: Path) -> bool:
-    """Whether a folder is one of these, by the names of its files."""
+    """Whether a folder contains such a model, by the names of its files."""
     return (folder / CONFIG).is_file() and any((folder / name).is_file() for name in WEIGHTS)
 
 
@@ -96,16 +92,16 @@ def _tensors(folder: Path) -> _SafeTensors | PickledTensors:
         listed = read_json(index).get("weight_map")
         names = sorted({str(name) for name in listed.values()}) if isinstance(listed, dict) else []
         if not names or any(Path(name).name != name or not (folder / name).is_file() for name in names):
-            raise ModelError(f"{index}: names files that are not beside it; is the folder whole?")
+            raise ModelError(f"{index}: names files that are not beside it; is the folder complete?")
         return _SafeTensors([folder / name for name in names])
     content = TorchFile(pickled).content
     if not isinstance(content, dict):
-        raise ModelError(f"{pickled}: is no table of tensors; only such are read")
+        raise ModelError(f"{pickled}: is not a table of tensors; only such files are read")
     return PickledTensors(content)
 
 
 def read(package: Package) -> Foreign:
-    """A folder that ``save_pretrained`` wrote."""
+    """Read a folder that ``save_pretrained`` wrote."""
     config = _config(package.folder)
     family = _family(tensors := _tensors(package.folder), str(package.folder), config)
     text = _Text(package, config)
@@ -118,20 +114,17 @@ def read(package: Package) -> Foreign:
 
 
 def from_transformers(model: PreTrainedModel, unknown: int | None = None) -> tuple[EncoderDecoder, Ids, Ids]:
-    """The same function with our parts: equal logits for equal tokens, and which of the other's ids ours are."""
+    """A model of `transformers` as ours, with equal logits for equal tokens, and the ids of source and target."""
     config = {**model.config.to_dict(), "model_type": model.config.model_type}
     family = _family(_Loaded(model.state_dict()), str(config["model_type"]), config)
     sizes = (family.shape(family.embedding(side))[0] for side in ("encoder", "decoder"))
     source, target = (_ids([str(number) for number in range(size)], config, unknown) for size in sizes)
-    made = build.encoder_decoder(_settings(config, family).model, len(source.pieces), len(target.pieces))
-    made = made.to(next(model.parameters()).dtype)  # before weights are copied: float64 is not rounded on the way
+    settings = settled({"model": _model(config, family)}, family.where)
+    made = build.encoder_decoder(settings.model, len(source.pieces), len(target.pieces))
+    made = made.to(next(model.parameters()).dtype)  # before weights are copied, so that float64 is not rounded
     with torch.no_grad():
         load_model(made, dict(family.weights(source, target)), family.where)
     return made.eval(), source, target
-
-
-def _settings(config: Mapping[str, Any], family: Family) -> Any:
-    return settled({"model": _model(config, family)}, family.where)
 
 
 def _config(folder: Path) -> dict[str, Any]:
@@ -143,12 +136,12 @@ def _config(folder: Path) -> dict[str, Any]:
     kind = str(config.get("model_type"))[:40]
     if kind not in KINDS:
         known = ", ".join(KINDS)
-        raise ModelError(f"{folder / CONFIG}: model_type = {kind}: is not read; known: {known}")
+        raise ModelError(f"{folder / CONFIG}: model_type = {kind}: not supported; known: {known}")
     return config
 
 
 def _kept(config: Mapping[str, Any]) -> dict[str, Any]:
-    """How weights are shared, and whether positions are among them."""
+    """How embeddings are tied, and whether positions are learned."""
     tied = config.get("tie_word_embeddings", True)
     shared = config["model_type"] != "marian" or config.get("share_encoder_decoder_embeddings", True)
     learned = config["model_type"] in ("bart", "mbart")
@@ -156,7 +149,7 @@ def _kept(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _family(tensors: NamedTensors, where: str, config: Mapping[str, Any]) -> Family:
-    """Marian's positions are computed, unless a file has a table of others."""
+    """The weights. Marian's positions are computed, unless the file has another table."""
     family, name = Family(tensors, where, **_kept(config)), "encoder.embed_positions.weight"
     if config["model_type"] in ("marian", "pegasus") and name in family.plain:
         places, width = family.shape(name)
@@ -184,7 +177,7 @@ def _model(config: Mapping[str, Any], family: Family) -> dict[str, Any]:
 
 
 def _number(config: Mapping[str, Any], name: str, default: int) -> int:
-    """An id; of several ends the first."""
+    """An id of the configuration; of several the first."""
     found = config.get(name)
     found = found[0] if isinstance(found, list) and found else found
     if found is not None and (not isinstance(found, int) or not 0 <= found < 1 << 31):
@@ -195,7 +188,7 @@ def _number(config: Mapping[str, Any], name: str, default: int) -> int:
 def _ids(
     pieces: list[str], config: Mapping[str, Any], unknown: int | None, rows: int = 0, start: int | None = None
 ) -> Ids:
-    """A configuration does not name ``<unk>``: where no vocabulary does, it is the first id that is not special."""
+    """The ids of a side. A configuration does not name ``<unk>``: without a vocabulary it is the first other id."""
     pad, end = _number(config, "pad_token_id", 0), _number(config, "eos_token_id", 0)
     start = _number(config, "decoder_start_token_id", pad) if start is None else start
     if unknown is None:
@@ -208,7 +201,7 @@ class _Text:
 
     def __init__(self, package: Package, config: Mapping[str, Any]) -> None:
         self.folder, self.config = package.folder, config
-        self.kind = "marian" if config["model_type"] == "pegasus" else config["model_type"]  # Regard writes such
+        self.kind = "marian" if config["model_type"] == "pegasus" else config["model_type"]  # Regard exports it
         self.about = _optional(self.folder / "tokenizer_config.json")
         self.control: list[str] = []
         self.cutter = self._cutter()
@@ -220,7 +213,7 @@ class _Text:
         self.package = Package(package.file, package.name, package.root, package.outer, "-".join(codes))
 
     def _pieces(self, name: str) -> list[str]:
-        """Pieces by their ids: those of a file, then what was added, in the order of its ids or as it is listed."""
+        """Pieces by their ids: those of a file, then added ones, by their ids or in the order of the list."""
         path = self.folder / name
         if self.cutter and not path.is_file():
             own = self.cutter.pieces
@@ -241,18 +234,18 @@ class _Text:
         return pieces
 
     def _cutter(self) -> TokenizerJson | None:
-        """The one file of newer folders; where those that it was made of are there too, they are read."""
+        """``tokenizer.json`` of newer folders, unless the files that it was made from are there, too."""
         made_of = {"marian": "source.spm", "bart": "merges.txt"}.get(self.kind, _SENTENCEPIECE)
         there = (self.folder / TOKENIZER).is_file() and not (self.folder / made_of).is_file()
         return TokenizerJson(self.folder) if there else None
 
     def _offset(self) -> list[str]:
-        """Of sentencepiece alone: fairseq's four, then its pieces but for its own three."""
+        """Pieces from sentencepiece alone: fairseq's four special tokens, then its pieces without its own three."""
         processor = open_model(read_bytes(self.folder / _SENTENCEPIECE))
         return [*_FIRST, *(processor.id_to_piece(number) for number in range(3, processor.get_piece_size()))]
 
     def _additional(self) -> list[str]:
-        """Languages, in the order of their ids."""
+        """The language tokens, in the order of their ids."""
         maps = self.about, _optional(self.folder / "special_tokens_map.json")
         names = ("additional_special_tokens", "extra_special_tokens")
         lists = [each[name] for each in maps for name in names if isinstance(each.get(name), list)]
@@ -260,7 +253,7 @@ class _Text:
         return [token for token in tokens if isinstance(token, str)][:_MOST_ADDED]
 
     def _codes(self, given: str) -> tuple[str, ...]:
-        """Which two languages; where a model has many, they must be named."""
+        """Source and target language, which must be given for a model with many."""
         many = [token for token in self.control if token not in (*_EXTRA, *SPECIAL_TOKENS)]
         if not many:
             said = (str(self.about.get("source_lang") or ""), str(self.about.get("target_lang") or ""))
@@ -295,7 +288,7 @@ class _Text:
         return _ids(pieces, self.config, unknown, rows, start)
 
     def _starts_with_language(self) -> bool:
-        """mBART's first form; its second starts with ``</s>`` and is given the language."""
+        """Whether outputs start with a language, as in mBART-25; in mBART-50 they start with ``</s>``."""
         return self.kind == "mbart" and self.about.get("tokenizer_class", "") in (
             "MBartTokenizer",
             "MBartTokenizerFast",
@@ -343,7 +336,7 @@ def _numbered(path: Path) -> list[str]:
     wrong = next((each for each in found.values() if type(each) is not int), None)
     by_id = {number: piece for piece, number in found.items() if type(number) is int}
     if wrong is not None or sorted(by_id) != list(range(len(by_id))):
-        raise ModelError(f"{path}: does not number its pieces one by one; is the file damaged?")
+        raise ModelError(f"{path}: does not number its pieces consecutively; is the file damaged?")
     return [by_id[number] for number in range(len(by_id))]
 
 

@@ -1,4 +1,4 @@
-"""fairseq's names of a Transformer's parts, which `transformers` has too for BART, mBART, M2M-100 and Marian."""
+"""fairseq's names of a Transformer's parts, which `transformers` uses, too, for BART, mBART, M2M-100 and Marian."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _NORMS = {"weight": "gain", "bias": "shift"}
 _EMBEDDINGS = {"encoder": ("encoder.embed_tokens", "shared"), "decoder": ("decoder.embed_tokens", "shared")}
 _OUTPUTS = ("lm_head", "decoder.output_projection")
 _POSITIONS = "embed_positions"
-_FIRST = 2  # row of a table of learned positions that is the first token's
+_FIRST = 2  # row of the first token in a table of learned positions
 
 
 class NamedTensors(Protocol):
-    """Named tensors, none of which is read before it is asked for."""
+    """Named tensors that are read lazily."""
 
     names: list[str]
 
@@ -54,7 +54,7 @@ def renamed(name: str) -> str:
 
 
 class Family:
-    """The weights of one of these models: where each is, and which of ours it is."""
+    """The weights of one of these models, and their names here."""
 
     def __init__(
         self, tensors: NamedTensors, where: str, *, tie: str, learned: bool, ignored: tuple[str, ...] = ()
@@ -66,7 +66,7 @@ class Family:
     def embedding(self, side: str) -> str:
         found = [f"{name}.weight" for name in _EMBEDDINGS[side] if f"{name}.weight" in self.plain]
         if not found:
-            raise ModelError(f"{self.where}: {_EMBEDDINGS[side][0]}.weight: is missing; is the file whole?")
+            raise ModelError(f"{self.where}: {_EMBEDDINGS[side][0]}.weight: is missing; is the file complete?")
         return found[0]
 
     def output(self) -> str:
@@ -75,27 +75,27 @@ class Family:
 
     def shape(self, name: str) -> tuple[int, ...]:
         if name not in self.plain:
-            raise ModelError(f"{self.where}: {name}: is missing; is the file whole?")
+            raise ModelError(f"{self.where}: {name}: is missing; is the file complete?")
         return self.tensors.shape(self.plain[name])
 
     def tensor(self, name: str) -> Tensor:
         return self.tensors.tensor(self.plain[name])
 
     def depth(self, side: str) -> int:
-        """How many layers a side has, counted."""
+        """The number of layers of a side."""
         numbers = {int(part) for name in self.plain if (part := _layer(name, side)).isdecimal() and len(part) < 5}
         if not numbers or numbers != set(range(len(numbers))):
             raise ModelError(
-                f"{self.where}: {side}.layers: are missing, or not numbered one by one; is the file whole?"
+                f"{self.where}: {side}.layers: are missing, or not numbered consecutively; is the file complete?"
             )
         return len(numbers)
 
     def settings(self, config: Mapping[str, object], activation: str, usual: str) -> dict[str, Any]:
-        """The settings that all of them say in the same words, but for the name and the default of the activation."""
+        """The settings that all of these models share."""
         found = str(config.get(activation, usual))[:40]
         if found not in ACTIVATIONS:
             known = ", ".join(ACTIVATIONS)
-            raise ModelError(f"{self.where}: {activation} = {found}: not among those that are read; known: {known}")
+            raise ModelError(f"{self.where}: {activation} = {found}: not supported; known: {known}")
         return {
             "kind": "transformer",
             "width": self.shape(self.embedding("decoder"))[-1],
@@ -127,7 +127,7 @@ class Family:
             yield f"{side}.positions.weight", self.tensor(f"{side}.{_POSITIONS}.weight")[self.first :]
 
     def _is_apart(self, name: str) -> bool:
-        """Whether this is no part of a layer and no norm: an embedding, the output, a table, or nothing at all."""
+        """Whether this is neither part of a layer nor a norm: an embedding, the output, a table, or not a weight."""
         part = name.rpartition(".")[0]
         known = (*_OUTPUTS, *(each for names in _EMBEDDINGS.values() for each in names))
         return part in known or f".{_POSITIONS}." in f".{name}." or name in ("final_logits_bias", *self.ignored)
@@ -140,7 +140,7 @@ def _layer(name: str, side: str) -> str:
 
 
 def _same(config: Mapping[str, object], name: str, where: str) -> int:
-    """A number that encoder and decoder must have in common."""
+    """A number that must be the same for encoder and decoder."""
     here, there = (config.get(f"{side}_{name}") for side in ("encoder", "decoder"))
     if not isinstance(here, int) or isinstance(here, bool) or here != there:
         raise ModelError(

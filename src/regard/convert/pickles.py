@@ -1,8 +1,8 @@
-"""torch's files without executing them: a reader of pickles that can construct nothing but tensors.
+"""Reading torch's files without executing them: an unpickler that constructs nothing but tensors.
 
-A pickle is a program. This one knows three names: ``_rebuild_tensor_v2``, ``OrderedDict`` and the kinds of storage;
-whatever else a file names becomes `Inert`, which has its state as data and does nothing. Numbers are read from the
-file when a tensor is asked for, never while the program runs.
+A pickle is a program. This unpickler knows three names: ``_rebuild_tensor_v2``, ``OrderedDict`` and kinds of storage;
+anything else that a file names becomes `Inert`, which keeps its state as data and does nothing. Numbers are read when a
+tensor is asked for, not while the program runs.
 """
 
 from __future__ import annotations
@@ -20,10 +20,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
-import numpy as np
-import torch
 from torch import Tensor
 
+from regard.convert.foreign import item_size, tensor_of
 from regard.convert.package import LARGEST_TEXT
 from regard.errors import ModelError
 
@@ -39,12 +38,12 @@ _KINDS = {
     "ByteStorage": "<u1",
     "BoolStorage": "<u1",
 }
-_MAGIC = 0x1950A86A20F9469CFC6C  # with which torch's files began before they were ZIP archives
+_MAGIC = 0x1950A86A20F9469CFC6C  # the first number of torch's older files, before ZIP archives
 _PLAIN = (str, int, float, bool, bytes, type(None))
 
 
 class Inert:
-    """Whatever a pickle would have made, had it been let: a name, and the state that it was given."""
+    """Stands for any object that a pickle would construct: its name and its state."""
 
     def __init__(self, name: str = "") -> None:
         self.name = name
@@ -67,7 +66,7 @@ class Inert:
 
 
 class Record(dict[Any, Any]):
-    """A dictionary whose keys are plain: to hash anything deeper may take forever."""
+    """A dictionary with plain keys only: hashing nested keys may take for ever."""
 
     def __setitem__(self, key: object, value: object) -> None:
         if isinstance(key, _PLAIN):
@@ -77,7 +76,7 @@ class Record(dict[Any, Any]):
         return Record()
 
     def __setstate__(self, state: object) -> None:
-        """Of an OrderedDict: what torch knows of its versions."""
+        """The state of an OrderedDict, torch's versions, is ignored."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +98,7 @@ class _Kind:
 
 @dataclass(frozen=True)
 class LazyTensor:
-    """Where the numbers of a tensor are."""
+    """A tensor whose numbers are still in the file."""
 
     source: TorchFile = field(repr=False)
     storage: _Storage
@@ -116,7 +115,7 @@ class LazyTensor:
 
 
 class PickledTensors:
-    """Named tensors in a file of torch's, none of which is read before it is asked for."""
+    """The named tensors of a file, read lazily."""
 
     def __init__(self, content: Mapping[Any, object]) -> None:
         self._found = {str(name): each for name, each in content.items() if isinstance(each, LazyTensor)}
@@ -139,19 +138,19 @@ class _Rebuild:
         storage, first, shape, strides = arguments[:4]
         numbers = [first, *cast("tuple[int, ...]", shape), *cast("tuple[int, ...]", strides)]
         if not isinstance(storage, _Storage) or not all(type(each) is int and each >= 0 for each in numbers):
-            raise pickle.UnpicklingError("a tensor that is none")
+            raise pickle.UnpicklingError("an invalid tensor")
         shape, strides = tuple(cast("tuple[int, ...]", shape)), tuple(cast("tuple[int, ...]", strides))
         last = cast("int", first) + sum((size - 1) * step for size, step in zip(shape, strides, strict=True) if size)
         if (count := math.prod(list(shape))) > storage.count or (count and last >= storage.count):
-            raise pickle.UnpicklingError("a tensor beyond its numbers")
+            raise pickle.UnpicklingError("a tensor larger than its storage")
         return LazyTensor(self.source, storage, cast("int", first), shape, strides)
 
     def __setstate__(self, state: object) -> None:
         raise pickle.UnpicklingError("a function has no state")
 
 
-class _Unpickler(pickle._Unpickler):  # the one in Python: that in C takes memory by numbers in the file
-    """Runs the program of a pickle, in which every name is one of ours."""
+class _Unpickler(pickle._Unpickler):  # in Python: the one in C allocates memory by numbers in the file
+    """Runs the program of a pickle, in which every name becomes one of our classes."""
 
     dispatch: ClassVar[dict[int, Any]] = dict(pickle._Unpickler.dispatch)
 
@@ -174,7 +173,7 @@ class _Unpickler(pickle._Unpickler):  # the one in Python: that in C takes memor
     def persistent_load(self, pid: Any) -> _Storage:
         word, kind, key, _, count, *_ = pid
         if word != "storage" or not isinstance(kind, _Kind) or type(count) is not int or count < 0:
-            raise pickle.UnpicklingError("a storage that is none")
+            raise pickle.UnpicklingError("an invalid storage")
         return self.source.storage(_Storage(str(key), kind.kind, count))
 
     def _empty(self) -> None:
@@ -194,7 +193,7 @@ class _Unpickler(pickle._Unpickler):  # the one in Python: that in C takes memor
         self._set()
 
     def _new(self) -> None:
-        """An object of a class: classes are `Inert`, or a `Record`, and are called."""
+        """Construct an object: classes are `Inert` or `Record`, and are called."""
         arguments, made = self.stack.pop(), self.stack.pop()  # type: ignore[attr-defined]
         self.append(made(*arguments))  # type: ignore[attr-defined]
 
@@ -220,12 +219,12 @@ for _code, _method in {
 
 
 class TorchFile:
-    """A file that ``torch.save`` wrote, in either of its two forms."""
+    """A file that ``torch.save`` wrote, in either of its two formats."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._zip: zipfile.ZipFile | None = None
-        self._places: dict[str, tuple[int, int]] = {}  # of storages in the old form: first byte, count
+        self._places: dict[str, tuple[int, int]] = {}  # of storages in the old format: first byte, count
         self._sizes: dict[str, int] = {}  # of their numbers, in bytes
         with self._complaining():
             if zipfile.is_zipfile(path):
@@ -235,19 +234,19 @@ class TorchFile:
                 self.content = self._programs()
 
     def storage(self, named: _Storage) -> _Storage:
-        """One that the program names."""
-        self._sizes[named.key] = _bytes(named.kind)
+        """Register a storage that the program names."""
+        self._sizes[named.key] = item_size(named.kind)
         return named
 
     @contextmanager
     def _complaining(self) -> Iterator[None]:
-        """Whatever goes wrong in a program that is not ours, it is one line."""
+        """Turn any error in a foreign program into one line."""
         try:
             yield
         except ModelError:
             raise
         except Exception as problem:
-            if isinstance(problem, OSError) and problem.errno != errno.EINVAL:  # that is a place which no file has
+            if isinstance(problem, OSError) and problem.errno != errno.EINVAL:  # EINVAL: a seek outside of the file
                 raise
             reason = f"{type(problem).__name__}: {problem}"[:100]
             line = (
@@ -259,23 +258,23 @@ class TorchFile:
         assert self._zip is not None
         names = [name for name in self._zip.namelist() if name.count("/") <= 1 and name.endswith("data.pkl")]
         if len(names) != 1:
-            raise ModelError(f"{self.path}: is a ZIP archive without data.pkl; not a file of torch's")
+            raise ModelError(f"{self.path}: is a ZIP archive without data.pkl; not a file of torch")
         self._prefix = names[0].removesuffix("data.pkl")
         return _Unpickler(io.BytesIO(self._member("data.pkl", LARGEST_TEXT)), self).load()
 
     def _member(self, name: str, most: int) -> bytes:
-        """A file of the archive, which torch never compresses."""
+        """A member of the archive; torch never compresses it."""
         assert self._zip is not None
         entry = self._zip.getinfo(self._prefix + name)
         if entry.compress_type != zipfile.ZIP_STORED or entry.file_size > min(most, self.path.stat().st_size):
-            raise ModelError(f"{self.path}: {entry.filename[:100]}: is compressed, or too large; not a file of torch's")
+            raise ModelError(f"{self.path}: {entry.filename[:100]}: is compressed, or too large; not a file of torch")
         return self._zip.read(entry)
 
     def _programs(self) -> object:
-        """The old form: five pickles, then for each storage its size and its numbers."""
+        """The old format: five pickles, then for each storage its size and its numbers."""
         with self.path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             if _Unpickler(data, self).load() != _MAGIC:
-                raise ModelError(f"{self.path}: is not a file of torch's")
+                raise ModelError(f"{self.path}: is not a file of torch")
             _version, _system, content, keys = (_Unpickler(data, self).load() for _ in range(4))
             for key in keys:
                 place = data.tell()
@@ -290,13 +289,11 @@ class TorchFile:
     def numbers(self, storage: _Storage) -> Tensor:
         """All numbers of a storage."""
         with self._complaining():
-            wanted = storage.count * _bytes(storage.kind)
+            wanted = storage.count * item_size(storage.kind)
             data = self._old(storage, wanted) if self._zip is None else self._member(f"data/{storage.key}", wanted)
             if len(data) != wanted:
                 raise ModelError(f"{self.path}: storage {storage.key[:60]}: {len(data):,} bytes instead of {wanted:,}")
-            array = np.frombuffer(bytearray(data), "<i2" if storage.kind == "bfloat16" else storage.kind)
-            tensor = torch.from_numpy(array)
-            return tensor.view(torch.bfloat16) if storage.kind == "bfloat16" else tensor
+            return tensor_of(data, storage.kind)
 
     def _old(self, storage: _Storage, wanted: int) -> bytes:
         first, count = self._places[storage.key]
@@ -305,7 +302,3 @@ class TorchFile:
         with self.path.open("rb") as file:
             file.seek(first)
             return file.read(wanted)
-
-
-def _bytes(kind: str) -> int:
-    return 2 if kind == "bfloat16" else np.dtype(kind).itemsize

@@ -1,4 +1,4 @@
-"""Which model a folder, a file or an archive holds, and who reads it."""
+"""Which model a folder, a file or an archive contains, and which reader reads it."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from regard.convert import ctranslate2, fairseq, huggingface, marian_native
+from regard.convert import ctranslate2, fairseq, huggingface, marian_files, marian_native
 from regard.convert.foreign import Foreign
-from regard.convert.package import Package, is_archive, read_json, unfolded
+from regard.convert.package import Package, is_archive, read_json, unpacked
 from regard.errors import ModelError
 from regard.runs.archive import CONTENTS
 from regard.runs.folder import SETTINGS
 
 _DEEPEST = 6  # folders below the one that was given
-_SAYS_NOTHING = {"model", "models", "checkpoint", "checkpoints", "data"}  # as the name of a model
+_GENERIC = {"model", "models", "checkpoint", "checkpoints", "data"}  # no names for a model
 _KNOWN = "CTranslate2, Argos, Hugging Face (Marian, M2M-100, NLLB, mBART, BART), Marian and fairseq"
 
 Reader = Callable[[Package], Foreign]
-Candidate = tuple[Package, Reader]  # a model that was found, and who reads it
+Candidate = tuple[Package, Reader]  # a model, and its reader
 
 
 @contextmanager
 def opened(what: Path, part: str | None = None, languages: str = "") -> Iterator[Candidate]:
-    """The one model that is there, or that of several whose place is named; of one with many languages, two."""
+    """The only model, or the one of several that ``part`` names; ``languages`` chooses two of a model with many."""
     if not what.exists():
-        raise ModelError(f"{what}: is not there; check the name")
+        raise ModelError(f"{what}: does not exist; check the name")
     file = None if what.is_dir() or is_archive(what) else what
     if what.name in huggingface.WEIGHTS:
         file = what.with_name(huggingface.CONFIG)
-    with unfolded(what.parent if file is not None else what) as root:
+    with unpacked(what.parent if file is not None else what) as root:
         found = dict(_candidates(root, file))
         if part is not None:
             found = {name: each for name, each in found.items() if part in (name, each[0].name)}
@@ -43,15 +43,15 @@ def opened(what: Path, part: str | None = None, languages: str = "") -> Iterator
 
 def _which(what: Path, root: Path, found: dict[str, Candidate], part: str | None) -> str:
     if any((root / name).is_file() for name in (SETTINGS, CONTENTS)):
-        return f"{what}: is a run of Regard's already; regard runs import takes its archive"
+        return f"{what}: is a run of Regard already; regard runs import reads its archive"
     if found:
-        return f"{what}: holds {len(found)} models; choose one with --part: {', '.join(found)}"
+        return f"{what}: contains {len(found)} models; choose one with --part: {', '.join(found)}"
     named = f" called {part}" if part is not None else ""
-    return f"{what}: no model{named} that is known here; read are {_KNOWN}"
+    return f"{what}: no model{named} in a known format; known are {_KNOWN}"
 
 
 def _candidates(root: Path, file: Path | None) -> Iterator[tuple[str, Candidate]]:
-    """Every model in a folder and those inside, by its place; of a file, that one alone."""
+    """Every model in a folder and its subfolders by its path; of a file, only that one."""
     for folder in [root] if file is not None else _folders(root, _DEEPEST):
         for path, read in _models(folder):
             if file is None or path == file:
@@ -68,7 +68,7 @@ def _folders(folder: Path, deep: int) -> Iterator[Path]:
 
 
 def _models(folder: Path) -> Iterator[tuple[Path, Reader]]:
-    """The models that lie in a folder itself, by what their files are called."""
+    """The models in a folder itself, recognised by their files."""
     if (folder / ctranslate2.MODEL).is_file():
         yield folder / ctranslate2.MODEL, ctranslate2.read
     elif huggingface.is_model(folder):
@@ -77,7 +77,7 @@ def _models(folder: Path) -> Iterator[tuple[Path, Reader]]:
         if path.is_file() and fairseq.has_dictionaries(path):
             yield path, fairseq.read
     for path in sorted((*folder.glob("*.npz"), *folder.glob("*.bin"))):
-        if path.is_file() and path.name != ctranslate2.MODEL and marian_native.is_model(path):
+        if path.is_file() and path.name != ctranslate2.MODEL and marian_files.is_model(path):
             yield path, marian_native.read
 
 
@@ -89,11 +89,11 @@ def _package(path: Path, root: Path) -> Package:
         about = read_json(argos / "metadata.json")
         codes = about.get("from_code"), about.get("to_code")
         languages = "-".join(map(str, codes)) if all(codes) else ""
-    telling = (place.name for place in around if place.name not in _SAYS_NOTHING)
-    name = next(telling, folder.name) or path.stem
+    names = (place.name for place in around if place.name not in _GENERIC)
+    name = next(names, folder.name) or path.stem
     return Package(path, _plain(name), argos or folder, root, languages)
 
 
 def _plain(name: str) -> str:
-    """A name that a run can have."""
-    return re.sub(r"[^\w.-]+", "-", name.removesuffix(".unfolded")).strip("-.")[:80] or "imported"
+    """A valid name for a run."""
+    return re.sub(r"[^\w.-]+", "-", name.removesuffix(".unpacked")).strip("-.")[:80] or "imported"

@@ -1,7 +1,7 @@
-"""A Transformer as a folder of the `transformers` library, which is not needed to write it.
+"""Exporting a Transformer as a folder for the `transformers` library, which is not needed for that.
 
-Two of its models compute what ours does: Marian where norms stand after each sublayer, and Pegasus, the same with norms
-before it. Both take Marian's tokenizer: sentencepiece, and a JSON file that gives pieces their ids. Ids stay ours.
+Two of its models compute what ours does: Marian with norms after each sublayer, and Pegasus with norms before it. Both
+use Marian's tokenizer: sentencepiece, and a JSON file with the ids of pieces. Our ids are kept.
 
     model, tokenizer = AutoModelForSeq2SeqLM.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
     tokens = model.generate(**tokenizer(texts, return_tensors="pt", padding=True))
@@ -35,7 +35,7 @@ from regard.text.subwords import SubwordTokenizer
 from regard.text.tokenizers import Frame, Tokenizers
 from regard.text.vocabulary import END, PAD, SPECIAL_TOKENS, START, UNK, Tokenizer
 
-ENDS: Final = "</s>"  # as Marian's tokenizer calls what ends a text
+ENDS: Final = "</s>"  # the end token of Marian's tokenizer
 _EPSILON = 1e-5
 _PLACES = 512  # positions at the least
 _LANGUAGE = re.compile(r">>[\w-]{2,20}<<")
@@ -45,10 +45,10 @@ _LANGUAGE = re.compile(r">>[\w-]{2,20}<<")
 def export(material: Translator, folder: Path) -> Path:
     """Write the best weights of a run, its tokenizer and its card into a new folder."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise ModelError(f"{folder}: is there already; choose another folder")
+        raise ModelError(f"{folder}: exists already; choose another folder")
     settings = material.loaded_from.settings.model
     if not isinstance(settings, TransformerModel):
-        raise ModelError(f"model.kind = {settings.kind}: Marian is a Transformer; only such are written for it")
+        raise ModelError(f"model.kind = {settings.kind}: only Transformers can be exported as Marian")
     _check(settings)
     _check_text(material.tokenizers, settings)
     places = max(_PLACES, 2 * material.longest + SLACK) if settings.positions != "learned" else settings.longest
@@ -64,7 +64,7 @@ def export(material: Translator, folder: Path) -> Path:
 
 
 def _check(settings: TransformerModel) -> None:
-    """Refuse what neither of the two computes."""
+    """Refuse settings that neither of the two models has."""
     final = settings.final_norm == "yes" or (settings.final_norm == "auto" and settings.norm_place == "before")
     wrong = {
         "norm": settings.norm != "layer",
@@ -78,20 +78,20 @@ def _check(settings: TransformerModel) -> None:
     }
     for name, other in wrong.items():
         if other:
-            raise ModelError(f"model.{name} = {getattr(settings, name)}: Marian has no such thing; {_HINTS[name]}")
+            raise ModelError(f"model.{name} = {getattr(settings, name)}: Marian has no such setting; {_HINTS[name]}")
     for name in ("encoder_attention", "decoder_attention", "cross_attention"):
         if getattr(settings, name) != AttentionSettings():
-            raise ModelError(f"model.{name}: Marian has soft attention by scaled dot products alone; use --to archive")
+            raise ModelError(f"model.{name}: Marian has only scaled dot-product attention; use --to archive")
 
 
 _HINTS = dict.fromkeys(
     ("norm", "norm_epsilon", "final_norm", "embedding_norm", "autoregression", "activation", "positions"),
     "use --to archive",
-) | {"tie": "where norms stand before the sublayers, it has one matrix for all: model.tie = all"}
+) | {"tie": "where norms stand before the sublayers, all embeddings are tied: model.tie = all"}
 
 
 def _check_text(tokenizers: Tokenizers, settings: TransformerModel) -> None:
-    """Refuse a tokenizer that Marian's cannot be."""
+    """Refuse a tokenizer that cannot be written as Marian's."""
     for side in (tokenizers.source, tokenizers.target):
         if not isinstance(side, SubwordTokenizer | SentencePieceTokenizer):
             raise ModelError(f"text.tokenizer = {side.kind}: Marian's is sentencepiece; use 'bpe' or 'unigram'")
@@ -116,13 +116,14 @@ def _model(tokenizer: Tokenizer) -> bytes:
 
 
 def _weights(model: EncoderDecoder, settings: TransformerModel, places: int) -> Iterator[tuple[str, Tensor]]:
-    """Under their names. Where our sinusoids are theirs in another order of features, the features are reordered."""
+    """The weights under their names. If our sinusoids differ from theirs only in the order of features, these are
+    reordered."""
     named = {name: tensor.detach().float().cpu() for name, tensor in model_tensors(model).items()}
     order = torch.arange(settings.width)
     plain = settings.positions == "sinusoidal" and settings.frequencies == "paper" and not settings.first_position
     if plain and settings.interleaved:
         order = torch.cat((order[::2], order[1::2]))
-    if settings.start == "zero":  # a row of zeros; the output layer, which may have the same, must not choose it
+    if settings.start == "zero":  # a row of zeros, which the output layer must not choose
         for name, value in (("decoder.embedding.weight", 0.0), ("decoder.output.bias", NEVER)):
             named[name] = named[name].clone()
             named[name][START] = value
@@ -135,7 +136,7 @@ def _weights(model: EncoderDecoder, settings: TransformerModel, places: int) -> 
 
 
 def _names(settings: TransformerModel) -> dict[str, str]:
-    """Their name for each of our parameters, but for the output's bias and positions."""
+    """Their name for each of our parameters, except for the output's bias and positions."""
     parts = [f"self_attn.{each}" for each in _PROJECTIONS] + ["fc1", "fc2", "self_attn_layer_norm", "final_layer_norm"]
     cross = [*(f"encoder_attn.{each}" for each in _PROJECTIONS), "encoder_attn_layer_norm"]
     sides = {"encoder": (settings.encoder_depth, parts), "decoder": (settings.decoder_depth, parts + cross)}
@@ -157,13 +158,13 @@ _PROJECTIONS = ("q_proj", "k_proj", "v_proj", "out_proj")
 
 
 def _reordered(name: str, tensor: Tensor, order: Tensor) -> Tensor:
-    """With the features of the residual stream in another order, wherever they are read or written."""
+    """A weight with the features of the residual stream reordered."""
     *_, module, part = name.split(".")
     if module in ("query", "key", "value", "expand"):
         return tensor[:, order] if part == "weight" else tensor
     if name.endswith(("embedding.weight", "decoder.output.weight")):
         return tensor[:, order]
-    return tensor[order]  # what is written into the stream, and norms
+    return tensor[order]  # outputs into the stream, and norms
 
 
 def _table(named: dict[str, Tensor], side: str, settings: TransformerModel, places: int) -> Tensor:
@@ -178,7 +179,7 @@ def _table(named: dict[str, Tensor], side: str, settings: TransformerModel, plac
     return sinusoid(positions, settings.width, to_last=to_last, interleaved=settings.interleaved).float()
 
 
-# What is said about them
+# Configuration
 
 
 def _described(settings: TransformerModel, tokenizers: Tokenizers, places: int) -> dict[str, Any]:
@@ -191,8 +192,8 @@ def _described(settings: TransformerModel, tokenizers: Tokenizers, places: int) 
             "max_length": places,
             "num_beams": 5,
             "length_penalty": 1.0,
-            "early_stopping": True,  # as many outputs as the beam is wide end a search, as here
-            "suppress_tokens": [PAD, START, UNK],  # what a search never writes
+            "early_stopping": True,  # a search ends with as many outputs as the beam is wide, as here
+            "suppress_tokens": [PAD, START, UNK],  # never generated
         },
         "tokenizer_config.json": _tokenizer(tokenizers, places),
         "vocab.json": _numbered(tokenizers.source),
@@ -239,7 +240,7 @@ def _tokenizer(tokenizers: Tokenizers, places: int) -> dict[str, Any]:
         "model_max_length": places,
         "separate_vocabs": not tokenizers.joint,
         "pad_token": SPECIAL_TOKENS[PAD],
-        "bos_token": SPECIAL_TOKENS[START],  # or else it would be shown
+        "bos_token": SPECIAL_TOKENS[START],  # else it would be shown
         "unk_token": SPECIAL_TOKENS[UNK],
         "eos_token": ENDS,
         "clean_up_tokenization_spaces": False,
@@ -249,5 +250,5 @@ def _tokenizer(tokenizers: Tokenizers, places: int) -> dict[str, Any]:
 def _numbered(tokenizer: Tokenizer) -> dict[str, int]:
     """Pieces with their ids."""
     pieces = (tokenizer.token(number) for number in range(tokenizer.size))
-    named = (f"{piece}#" if piece == ENDS else piece for piece in pieces)  # no text makes it, and the name is taken
+    named = (f"{piece}#" if piece == ENDS else piece for piece in pieces)  # the name is taken
     return {ENDS if number == END else piece: number for number, piece in enumerate(named)}

@@ -1,5 +1,5 @@
-"""``tokenizer.json`` of the `tokenizers` library, made into what it was made of: a sentencepiece model, or the merges
-of bytes. Nothing of it is approximated: what sentencepiece has not is refused by its name."""
+"""``tokenizer.json`` of the `tokenizers` library, converted back to a sentencepiece model or to byte-level merges. The
+conversion is exact: anything that sentencepiece cannot do is refused by its name."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ TOKENIZER: Final = "tokenizer.json"
 _NORMAL, _UNKNOWN, _CONTROL, _BYTE = 1, 2, 3, 6  # kinds of pieces
 _UNIGRAM, _MERGES = 1, 2  # kinds of models
 _MODEL_TYPE, _BYTE_FALLBACK, _CHARSMAP = 3, 35, 2  # numbers of fields
-_SPACES = " {2,}"  # the one pattern that may be replaced: sentencepiece does the same
-_LARGEST = 1e30  # a score; sentencepiece keeps them in single precision
+_SPACES = " {2,}"  # the only pattern that may be replaced, as sentencepiece does
+_LARGEST = 1e30  # a score; sentencepiece stores them in single precision
 
 
 class TokenizerJson:
-    """What such a file has: pieces by their ids, and how a text is cut into them."""
+    """The pieces of such a file by their ids, and how texts are cut into them."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / TOKENIZER
@@ -37,7 +37,7 @@ class TokenizerJson:
         self.scores = dict(self._scored() if self.kind == "Unigram" else self._ranked())
 
     def _refused(self, where: str, value: object, known: str) -> ModelError:
-        return ModelError(f"{self.path}: {where} = {str(value)[:60]}: is not read; {known}")
+        return ModelError(f"{self.path}: {where} = {str(value)[:60]}: not supported; {known}")
 
     @property
     def pieces(self) -> list[str]:
@@ -59,7 +59,7 @@ class TokenizerJson:
         return found
 
     def _scored(self) -> Iterator[tuple[str, float]]:
-        """Pieces of a unigram model; of those that are there twice, as where a vocabulary has holes, none."""
+        """Pieces of a unigram model with their scores; repeated ones, which fill holes of a vocabulary, only once."""
         listed, seen = self._model.get("vocab"), set[str]()
         for each in listed if isinstance(listed, list) else [None]:
             match each:
@@ -71,7 +71,7 @@ class TokenizerJson:
                     raise self._refused("model.vocab", each, "a list of pieces and their scores is")
 
     def _ranked(self) -> Iterator[tuple[str, float]]:
-        """Pieces of merges: the earlier one is made, the higher it scores; of letters it does not matter."""
+        """Pieces of merges with scores: earlier merges score higher; single letters lowest."""
         made = {first + second: -rank for rank, (first, second) in reversed(list(enumerate(self._merges())))}
         for piece in self._numbers():
             yield piece, float(made.get(piece, -len(made) - 1 if len(piece) == 1 else -math.inf))
@@ -86,14 +86,14 @@ class TokenizerJson:
                     raise self._refused("model.merges", each, "pairs of pieces are")
 
     def merges(self) -> str:
-        """The merges of a byte-level model, as a file of their own has them."""
+        """The merges of a byte-level model, in the format of ``merges.txt``."""
         before = self._parts("pre_tokenizer", "pretokenizers")
         if self.kind != "BPE" or [each.get("type") for each in before] != ["ByteLevel"]:
             raise self._refused("pre_tokenizer", before, "ByteLevel with BPE is for this model")
         return "#version: 0.2\n" + "".join(f"{first} {second}\n" for first, second in self._merges())
 
     def sentencepiece(self) -> bytes:
-        """The model that it was made of: pieces, kind and normaliser, as a protocol buffer."""
+        """The sentencepiece model: pieces, kind and normaliser, as a protocol buffer."""
         spaces = [each for each in self._parts("pre_tokenizer", "pretokenizers") if each != {"type": "WhitespaceSplit"}]
         if [(each.get("type"), each.get("replacement")) for each in spaces] != [("Metaspace", SPACE)]:
             raise self._refused("pre_tokenizer", spaces, f"Metaspace with {SPACE} is for this model")
@@ -105,7 +105,7 @@ class TokenizerJson:
         return b"".join((*entries, message(2, trainer), message(3, normaliser)))
 
     def _kinds(self, *, bytewise: bool) -> Iterator[tuple[str, float, int]]:
-        """Each piece with what it is: special tokens and what no merge makes come from no text."""
+        """Each piece with its score and kind; special tokens and pieces that no merge makes are control pieces."""
         unknown = self._model.get("unk_token")
         if self.kind == "Unigram":
             number, listed = self._model.get("unk_id"), self._model["vocab"]
@@ -121,7 +121,7 @@ class TokenizerJson:
             yield piece, score, kind
 
     def _charsmap(self) -> bytes:
-        """How letters are replaced, in sentencepiece's own form; spaces it strips and joins in any case."""
+        """How letters are replaced, in sentencepiece's format; it strips and joins spaces in any case."""
         found = b""
         for each in self._parts("normalizer", "normalizers"):
             match each:
@@ -138,7 +138,7 @@ class TokenizerJson:
         return found
 
     def _parts(self, name: str, inside: str) -> list[dict[str, Any]]:
-        """One part or a sequence of such."""
+        """One part of the file, or the parts of a sequence."""
         found = self._content.get(name)
         parts = found.get(inside) if isinstance(found, dict) and found.get("type") == "Sequence" else [found]
         return [each for each in parts if isinstance(each, dict)] if isinstance(parts, list) else []

@@ -20,17 +20,15 @@ FILLER: Final = -1  # the row number of a row that only fills up a shape
 _RELEASE = 256  # batches between two releases of the memory that reading fills
 
 Numbers = NDArray[np.int64]
-Stretch = tuple[
-    float, float
-]  # how many times longer than encoded a source and a target may become before they are used
+Stretch = tuple[float, float]  # how many times longer than encoded a source and a target may become
 
 
 @dataclass(frozen=True)
 class Batch:
     """Some examples, padded on the right. A column that the task does not have is (B, 0).
 
-    A filler row reads `<end>` and `<start>` alone, so that no model meets an empty row, and has nothing to
-    predict: its `target_out` is all padding and its labels are all NO_LABEL.
+    A filler row reads `<end>` and `<start>` alone, because no model can read an empty row, and predicts nothing: its
+    `target_out` is all padding and its labels are all NO_LABEL.
     """
 
     rows: Numbers  # (B,) which example each row is
@@ -45,7 +43,7 @@ class Batch:
 
     @property
     def tokens(self) -> int:
-        """How many predictions this batch asks for: what the loss is divided by."""
+        """How many predictions this batch has: what the loss is divided by."""
         return int(np.count_nonzero(_ids(self.target_out)) + np.count_nonzero(self.labels != NO_LABEL))
 
 
@@ -57,14 +55,11 @@ class Position:
     batch: int = 0
 
 
-BEGINNING: Final = Position()
-
-
 @dataclass(frozen=True)
 class Batches:
     """All batches of all epochs. Each of `world` processes gets its own share of the rows of every batch.
 
-    So the union over processes is the same batch whatever their number, and a run may go on with another.
+    So all processes together have the same batch whatever their number, which may change when a run is resumed.
     """
 
     examples: Examples
@@ -102,44 +97,40 @@ class Batches:
             raise DataError(f"corpus = {len(self.examples):,} rows: none can be used; {left_out}")
         if self.stretch == (1.0, 1.0):
             return made
-        read, written = both_sides(*batch_lengths(self.examples))  # the room that was planned holds no tokens
-        rows = made.order
-        tokens = int(np.minimum(read[rows], limit).sum()), int(np.minimum(written[rows], limit).sum())
-        return replace(made, tokens=tokens)
+        lengths = both_sides(*_lengths(self.examples))  # real ones, not those that were planned
+        source_tokens, target_tokens = (int(np.minimum(side[made.order], limit).sum()) for side in lengths)
+        return replace(made, tokens=(source_tokens, target_tokens))
 
     def epoch(self, number: int, start: int = 0) -> Iterator[Batch]:
-        """The batches of one epoch, from one of them on."""
+        """The batches of one epoch, from number `start` on."""
         made = self.plan(number)
         for index in range(start, len(made)):
-            yield self._read(made, index)
+            shape = made.shape(index)
+            share = shape._replace(rows=-(-shape.rows // self.world))
+            yield collate(self.examples, made.rows(index)[self.rank :: self.world], share)
             if index % _RELEASE == 0:
                 self.examples.release()
 
-    def read(self, position: Position = BEGINNING) -> Iterator[tuple[Batch, Position]]:
-        """Batches without end, each with the position to resume from once it has been used."""
+    def read(self, position: Position = Position()) -> Iterator[tuple[Batch, Position]]:  # noqa: B008
+        """Batches without end, each with the position to resume from after it."""
         epoch, start = position.epoch, position.batch
         while True:
             for index, batch in enumerate(self.epoch(epoch, start), start=start):
                 yield batch, Position(epoch, index + 1)
             epoch, start = epoch + 1, 0
 
-    def _read(self, made: Plan, index: int) -> Batch:
-        shape = made.shape(index)
-        share = shape._replace(rows=-(-shape.rows // self.world))
-        return collate(self.examples, made.rows(index)[self.rank :: self.world], share)
 
-
-def batch_lengths(examples: Examples) -> tuple[Lengths | None, Lengths | None]:
+def _lengths(examples: Examples) -> tuple[Lengths | None, Lengths | None]:
     """How long each row is in a batch, on both sides; None for a side that the task does not have."""
     source, target = (examples.columns.get(name) for name in ("source", "target"))
     return (None if source is None else source.lengths()), (None if target is None else target.lengths() + 1)
 
 
 def _stretched(examples: Examples, stretch: Stretch, limit: int) -> tuple[Lengths | None, Lengths | None]:
-    """The lengths to plan with: room for rows that become longer, as far as the limit lets them."""
+    """The lengths to plan with: room for rows that become longer, up to the limit."""
     return tuple(  # type: ignore[return-value]
         side if side is None or by == 1 else np.maximum(side, np.minimum(np.ceil(side * by), limit)).astype(np.int32)
-        for side, by in zip(batch_lengths(examples), stretch, strict=True)
+        for side, by in zip(_lengths(examples), stretch, strict=True)
     )
 
 
@@ -152,7 +143,7 @@ def menu_for(
     multiple: int = 1,
     stretch: Stretch = (1.0, 1.0),
 ) -> tuple[BatchShape, ...]:
-    """The shapes that pad these examples least, if long rows are left out as `plan` does."""
+    """The shapes that pad these examples least; long rows are left out, as in `plan`."""
     limit = min(longest or budget, budget)
     source, target = both_sides(*_stretched(examples, stretch, limit))
     kept = np.maximum(source, target) <= limit
@@ -207,7 +198,7 @@ def _ids(side: NDArray[Any]) -> NDArray[Any]:
 
 
 def _links(column: Ragged, rows: NDArray[np.integer], shape: tuple[int, int, int]) -> NDArray[np.bool_]:
-    """Links of pieces that were cut off are left out."""
+    """(B, T, S); links of pieces that were cut off are left out."""
     table = np.zeros(shape, np.bool_)
     counts = column.offsets[rows + 1] - column.offsets[rows]
     pairs = column.padded(rows, int(counts.max(initial=0)), 0)[np.arange(counts.max(initial=0)) < counts[:, None]]
@@ -219,7 +210,7 @@ def _links(column: Ragged, rows: NDArray[np.integer], shape: tuple[int, int, int
 
 
 def _cut_off(column: Ragged, rows: NDArray[np.integer], width: int) -> Numbers:
-    """Sources of one width. One that ends with `<end>`, as those to be translated do, does so when it is cut."""
+    """Sources of one width. One that ends with `<end>`, as in translation, still does so when it is cut off."""
     matrix = column.padded(rows, width, PAD)
     ends = column.offsets[rows + 1]
     long = np.flatnonzero(ends - column.offsets[rows] > width)
@@ -228,7 +219,7 @@ def _cut_off(column: Ragged, rows: NDArray[np.integer], width: int) -> Numbers:
 
 
 def trimmed(batch: Batch) -> Batch:
-    """The same without columns in which no row has anything."""
+    """The same without columns in which every row has padding."""
     sides = _ids(batch.source), _ids(batch.target_in)
     reading, writing = (int(np.flatnonzero(side.any(0)).max(initial=0)) + 1 for side in sides)
     return replace(
@@ -242,14 +233,14 @@ def trimmed(batch: Batch) -> Batch:
 
 
 def _fill_up(matrix: Numbers, rows: int, first: int) -> Numbers:
-    """Add rows that hold one token and padding, up to the rows that the shape asks for."""
+    """Add filler rows, one token and padding, up to so many rows."""
     filler = np.zeros((rows - len(matrix), matrix.shape[1]), np.int64)
     filler[:, :1] = first
     return np.concatenate([matrix, filler]) if len(filler) else matrix
 
 
 def _beside(ids: Ragged, column: Ragged, rows: NDArray[np.integer], shape: tuple[int, ...]) -> NDArray[Any]:
-    """What stands beside a batch's ids, (B, S, L): letters or numbers. Every id has as many, which tells how many."""
+    """The letters or numbers that belong to the ids of a batch, (B, S, L). Every id has the same number of them."""
     places = len(column.numbers) // max(1, len(ids.numbers))
     matrix = column.padded(rows, shape[1] * places, PAD).reshape(len(rows), shape[1], places)
     return np.pad(matrix, ((0, shape[0] - len(rows)), (0, 0), (0, 0)), constant_values=PAD)

@@ -1,4 +1,4 @@
-"""What is wrong with a corpus, with counts, examples and line numbers. Reads as a stream; changes nothing."""
+"""What is wrong with a corpus, with counts, examples and line numbers. The corpus is streamed and not changed."""
 
 from __future__ import annotations
 
@@ -18,14 +18,12 @@ from regard.text.tokenizers import Tokenizers
 from regard.text.vocabulary import SPECIAL_TOKENS, UNK, Tokenizer
 from regard.text.words import ByteTokenizer
 
-# Remembering what has been seen in a corpus of any size, at eight bytes for each different thing.
-
 
 class Seen:
-    """A set of 64-bit hashes, asked in blocks.
+    """A set of 64-bit hashes, for blocks of items: eight bytes an item, a tenth of what a Python set needs.
 
-    A Python set would need ten times the memory. Sorted runs are kept instead, and two runs of about the
-    same length are merged into one, so there are few to search and each hash is moved a few times only.
+    It consists of sorted runs. Two runs of about the same length are merged into one, so that there are few runs to
+    search and each hash is moved only a few times.
     """
 
     def __init__(self) -> None:
@@ -34,17 +32,17 @@ class Seen:
     def __len__(self) -> int:
         return sum(len(run) for run in self._runs)
 
-    def has(self, things: Iterable[Hashable]) -> NDArray[np.bool_]:
+    def has(self, items: Iterable[Hashable]) -> NDArray[np.bool_]:
         """Which of these have been added before."""
-        return self._known(_hashes(things))
+        return self._known(_hashes(items))
 
-    def add(self, things: Iterable[Hashable]) -> NDArray[np.bool_]:
+    def add(self, items: Iterable[Hashable]) -> NDArray[np.bool_]:
         """Add these, and say which of them are new."""
-        hashes = _hashes(things)
-        values, places = np.unique(hashes, return_index=True)
+        hashes = _hashes(items)
+        values, first = np.unique(hashes, return_index=True)
         unknown = ~self._known(values)
         new = np.zeros(len(hashes), bool)
-        new[places[unknown]] = True
+        new[first[unknown]] = True
         self._runs.append(values[unknown])
         while len(self._runs) > 1 and len(self._runs[-2]) < 2 * len(self._runs[-1]):
             self._runs[-2:] = [np.sort(np.concatenate(self._runs[-2:]))]
@@ -54,22 +52,23 @@ class Seen:
         known = np.zeros(len(hashes), bool)
         for run in self._runs:
             if len(run):
-                places = np.minimum(np.searchsorted(run, hashes), len(run) - 1)
-                known |= run[places] == hashes
+                nearest = np.minimum(np.searchsorted(run, hashes), len(run) - 1)
+                known |= run[nearest] == hashes
         return known
 
 
-def _hashes(things: Iterable[Hashable]) -> NDArray[np.int64]:
-    """Python's own hashes: another seed in every process, but only ever compared within one."""
-    return np.fromiter(map(hash, things), np.int64)
+def _hashes(items: Iterable[Hashable]) -> NDArray[np.int64]:
+    """Python's hashes, which differ from process to process; they are compared within one process only."""
+    return np.fromiter(map(hash, items), np.int64)
 
 
 Kind = ProblemKind | Literal["empty", "ratio", "identical", "duplicate", "leak", "count", "conflict"]
 Fault = tuple[Kind, str]  # and a note for people
+RowFaults = Callable[[tuple[str, ...]], list[Fault]]  # what is wrong with one row by itself
 SIDES = ("source", "target")
-_SAMPLE = 100_000  # rows that tell what ratio of lengths is usual
-_SOFTENING = 5  # characters: short lines vary much in ratio
-_SHOWN = 20  # characters outside the vocabulary that are named
+_SAMPLE = 100_000  # rows from which the usual ratio of lengths is computed
+_SOFTENING = 5  # characters, added to both lengths: the ratios of short lines vary much
+_SHOWN = 20  # how many characters outside the vocabulary are listed
 
 
 @dataclass(frozen=True)
@@ -107,7 +106,7 @@ class SideCheck:
 
 @dataclass(frozen=True)
 class CheckReport:
-    """All that was found. `typical_ratio` is the usual length of a source over that of its target, if it has one."""
+    """All findings. `typical_ratio` is the usual length of a source divided by that of its target, if there is one."""
 
     files: tuple[str, ...]
     pairs: int
@@ -135,22 +134,46 @@ def check(
     `held_out` is the test set, whose sources must not be in the corpus. A pair is a ratio outlier if its
     lengths are `ratio` times further apart than is usual for the corpus.
     """
-    usual = usual_ratio(corpus)
-    sides = [_UnknownCounter(name, tokenizer) for name, tokenizer in _named(tokenizers)]
-    judge = Judge(usual, ratio, texts_of(held_out))
-    pairs, found = judged(corpus, SIDES, judge.faults, shown, progress, sides)
-    return CheckReport(corpus.paths, pairs, math.exp(usual), found, tuple(side.report() for side in sides))
+    usual, sides = usual_ratio(corpus), list[_UnknownCounter]()
+    if tokenizers is not None:
+        sides = [_UnknownCounter("source", tokenizers.source), _UnknownCounter("target", tokenizers.target)]
+    judge = Judge(pair_faults(usual, ratio), texts_of(held_out))
+    pairs, findings = _judged(corpus, SIDES, judge, shown, progress, sides)
+    return CheckReport(corpus.paths, pairs, math.exp(usual), findings, tuple(side.report() for side in sides))
 
 
-def judged(  # noqa: PLR0917
+def check_labels(
     corpus: Corpus,
     columns: Sequence[str],
-    judge: Callable[[list[tuple[str, ...]]], Iterable[list[Fault]]],
+    fault: Callable[[Sequence[str]], str],
+    *,
+    held_out: Corpus | None = None,
+    shown: int = 5,
+    progress: Progress | None = None,
+) -> CheckReport:
+    """The same for tagging, classification and language modelling: empty and repeated rows, one text with two labels,
+    leaks, and what `fault` says is wrong with a row, if anything."""
+
+    def faults(row: tuple[str, ...]) -> list[Fault]:
+        for name, cell in zip(columns, row, strict=True):
+            if not cell.strip():
+                return [("empty", f"no {name}")]
+        return [("count", problem)] if (problem := fault(row)) else []
+
+    judge = Judge(faults, texts_of(held_out, columns), labelled=True)
+    rows, findings = _judged(corpus, columns, judge, shown, progress)
+    return CheckReport(corpus.paths, rows, None, findings)
+
+
+def _judged(  # noqa: PLR0917
+    corpus: Corpus,
+    columns: Sequence[str],
+    judge: Judge,
     shown: int,
     progress: Progress | None,
     sides: Sequence[_UnknownCounter] = (),
 ) -> tuple[int, tuple[Finding, ...]]:
-    """How many rows there are, and what is wrong with them: how often, with the first few examples of each kind."""
+    """The number of rows, and what is wrong with them: how often, with the first few examples of each kind."""
     counts, examples, rows = Counter[Kind](), defaultdict[Kind, list[FaultyLine]](list), 0
 
     def add(kind: Kind, example: FaultyLine) -> None:
@@ -161,11 +184,11 @@ def judged(  # noqa: PLR0917
         add(problem.kind, FaultyLine(problem.line, problem.message))
 
     for block in in_blocks(corpus.rows(columns, complain)):
-        for (line, row), faults in zip(block, judge([row for _, row in block]), strict=True):
+        for (line, row), faults in zip(block, judge.faults([row for _, row in block]), strict=True):
             for kind, note in faults:
                 add(kind, FaultyLine(line, note, *row[:2]))
-        for place, side in enumerate(sides):
-            side.add([row[place] for _, row in block])
+        for column, side in enumerate(sides):
+            side.add([row[column] for _, row in block])
         rows += len(block)
         if progress is not None:
             progress(rows, None)
@@ -173,46 +196,58 @@ def judged(  # noqa: PLR0917
 
 
 class Judge:
-    """Says what is wrong with pairs, one block at a time, remembering those it has judged."""
+    """Finds the faults of rows, block by block, and remembers the rows: with labels, one text has one label."""
 
-    def __init__(self, usual: float, ratio: float, held_out: Seen) -> None:
-        self._usual, self._ratio, self._held_out, self._seen = usual, ratio, held_out, Seen()
+    def __init__(self, row_faults: RowFaults, held_out: Seen, *, labelled: bool = False) -> None:
+        self._row_faults, self._held_out, self._labelled = row_faults, held_out, labelled
+        self._rows, self._texts = Seen(), Seen()
 
-    def faults(self, pairs: list[tuple[str, ...]]) -> Iterator[list[Fault]]:
-        new = self._seen.add(pairs)
-        leaks = self._held_out.has(source for source, _ in pairs)
-        for (source, target), is_new, leaked in zip(pairs, new, leaks, strict=True):
-            faults = list(self._faults_of(source, target))
+    def faults(self, rows: list[tuple[str, ...]]) -> Iterator[list[Fault]]:
+        new_rows = self._rows.add(rows)
+        new_texts = self._texts.add(row[0] for row in rows) if self._labelled else np.ones(len(rows), bool)
+        leaks = self._held_out.has(row[0] for row in rows)
+        for row, is_new, text_is_new, leaked in zip(rows, new_rows, new_texts, leaks, strict=True):
+            faults = self._row_faults(row)
+            if self._labelled and any(kind == "empty" for kind, _ in faults):
+                yield faults
+                continue
             if not is_new:
-                faults.append(("duplicate", "the same pair stands further up"))
+                faults.append(("duplicate", "an earlier row is the same"))
+            elif not text_is_new:
+                faults.append(("conflict", "an earlier row has the same text with another label"))
             if leaked:
-                faults.append(("leak", "the held-out set has this source"))
+                faults.append(("leak", "the held-out set has this text"))
             yield faults
 
-    def _faults_of(self, source: str, target: str) -> Iterator[Fault]:
+
+def pair_faults(usual: float, ratio: float) -> RowFaults:
+    """What is wrong with a pair by itself, given the usual ratio of lengths."""
+
+    def faults(row: tuple[str, ...]) -> list[Fault]:
+        source, target = row
         if not source.strip() or not target.strip():
-            yield "empty", "the source is empty" if not source.strip() else "the target is empty"
-            return
-        if source == target:
-            yield "identical", "the source is its own target"
-        if abs(log_ratio(source, target) - self._usual) > math.log(self._ratio):
-            yield "ratio", f"{len(source)} characters against {len(target)}"
+            return [("empty", "the source is empty" if not source.strip() else "the target is empty")]
+        faulty: list[Fault] = [("identical", "source and target are the same")] if source == target else []
+        if abs(_log_ratio(source, target) - usual) > math.log(ratio):
+            faulty.append(("ratio", f"{len(source)} characters against {len(target)}"))
+        return faulty
+
+    return faults
 
 
-def log_ratio(source: str, target: str) -> float:
-    """How much longer the source is than the target, in logarithms; smoothed, because short texts say little."""
+def _log_ratio(source: str, target: str) -> float:
     return math.log((len(source) + _SOFTENING) / (len(target) + _SOFTENING))
 
 
 def usual_ratio(corpus: Corpus) -> float:
-    """The median `log_ratio` of the first rows: languages differ, and so do their scripts."""
+    """The logarithm of the usual ratio of lengths, source to target: the median of the first rows."""
     rows = islice(corpus.rows(SIDES, ignore), _SAMPLE)
-    ratios = [log_ratio(source, target) for _, (source, target) in rows if source and target]
+    ratios = [_log_ratio(source, target) for _, (source, target) in rows if source and target]
     return float(np.median(ratios)) if ratios else 0.0
 
 
 def texts_of(corpus: Corpus | None, columns: Sequence[str] = SIDES, change: Callable[[str], str] = str) -> Seen:
-    """The first column of a held-out corpus, changed as what will be compared with it."""
+    """The first column of a held-out corpus, each text changed by `change`."""
     seen = Seen()
     if corpus is not None:
         for block in in_blocks(corpus.rows(columns, ignore)):
@@ -221,7 +256,7 @@ def texts_of(corpus: Corpus | None, columns: Sequence[str] = SIDES, change: Call
 
 
 class _UnknownCounter:
-    """Counts what a tokenizer does not know of one side."""
+    """Counts the tokens of one side, and those that its tokenizer does not know."""
 
     def __init__(self, name: str, tokenizer: Tokenizer) -> None:
         self._name, self._tokenizer = name, tokenizer
@@ -243,67 +278,9 @@ class _UnknownCounter:
 
 
 def alphabet(tokenizer: Tokenizer) -> frozenset[str] | None:
-    """The characters that some token holds, and spaces; None where there is nothing that cannot be held."""
+    """The characters that occur in tokens, and spaces; None if the tokenizer can write every character."""
     if isinstance(tokenizer, ByteTokenizer):
         return None
     tokens = (tokenizer.token(number) for number in range(len(SPECIAL_TOKENS), tokenizer.size))
     held = frozenset(character for token in tokens if not token.startswith("<0x") for character in token)
     return held | frozenset(" \t\n\r\u00a0\u3000") if tokenizer.kind != "character" else held
-
-
-def _named(tokenizers: Tokenizers | None) -> list[tuple[str, Tokenizer]]:
-    return [] if tokenizers is None else [("source", tokenizers.source), ("target", tokenizers.target)]
-
-
-# What is wrong with a corpus for tagging, classification or language modelling. Reads as a stream; changes nothing.
-
-RowFault = Callable[[Sequence[str]], str]  # what is wrong with a row that has all its columns; empty if nothing is
-
-
-def check_labels(
-    corpus: Corpus,
-    columns: Sequence[str],
-    fault: RowFault,
-    *,
-    held_out: Corpus | None = None,
-    shown: int = 5,
-    progress: Progress | None = None,
-) -> CheckReport:
-    """Read a corpus and report empty and repeated rows, one text with two labels, leaks, and what else its task calls a
-    fault of a row."""
-    judge = _Judge(columns, fault, texts_of(held_out, columns))
-    rows, found = judged(corpus, columns, judge.faults, shown, progress)
-    return CheckReport(corpus.paths, rows, None, found)
-
-
-class _Judge:
-    """Says what is wrong with rows, one block at a time, remembering those it has judged."""
-
-    def __init__(self, columns: Sequence[str], fault: RowFault, held_out: Seen) -> None:
-        self._columns, self._fault, self._held_out = columns, fault, held_out
-        self._rows, self._texts = Seen(), Seen()
-
-    def faults(self, rows: list[tuple[str, ...]]) -> Iterator[list[Fault]]:
-        new_rows = self._rows.add(rows)
-        new_texts = self._texts.add(row[0] for row in rows)
-        leaks = self._held_out.has(row[0] for row in rows)
-        for row, is_new, text_is_new, leaked in zip(rows, new_rows, new_texts, leaks, strict=True):
-            faults = list(self._faults_of(row))
-            if faults and faults[0][0] == "empty":
-                yield faults
-                continue
-            if not is_new:
-                faults.append(("duplicate", "the same row stands further up"))
-            elif not text_is_new:
-                faults.append(("conflict", "the same text stands further up with another label"))
-            if leaked:
-                faults.append(("leak", "the held-out set has this text"))
-            yield faults
-
-    def _faults_of(self, row: tuple[str, ...]) -> Iterator[Fault]:
-        for name, cell in zip(self._columns, row, strict=True):
-            if not cell.strip():
-                yield "empty", f"no {name}"
-                return
-        if problem := self._fault(row):
-            yield "count", problem

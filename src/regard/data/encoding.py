@@ -1,18 +1,18 @@
 """Rows of text to rows of numbers, for each task: which columns it reads, and which it makes.
 
-Every task's numbers go into the same few columns, so that shards and batches are written once:
+All tasks use the same few columns, so that shards and batches need no code for a task:
 
     source   ids that an encoder reads          translation, tagging, classification
     target   ids that a decoder writes          translation, language modelling
     labels   one label for each piece           tagging; stored plus one, because 0 is "no label"
     label    one label for the row              classification; likewise
-    vectors  the numbers of each vector of a source that has these (`regard.text.vectors`), as many for each
+    vectors  the numbers of a source that consists of vectors (`regard.text.vectors`), the same count for each
     letters  how each piece of the source is written, a fixed number of bytes a piece (`regard.text.words`)
     futures  the numbers of each vector of a target that has these, and which of them are missing (`regard.data.series`)
     links    which pieces go together: source, target, source, target, …
 
-A source to be translated ends with `<end>`, so that even an empty one is something to read. Targets are bare:
-`<start>` and `<end>` are added when a batch is made.
+A source to be translated ends with `<end>`, so that even an empty one is not empty for the encoder. Targets have
+neither `<start>` nor `<end>`: these are added when a batch is made.
 """
 
 from __future__ import annotations
@@ -49,9 +49,7 @@ class Ragged:
     @classmethod
     def of(cls, rows: Sequence[Sequence[int]]) -> Ragged:
         """A few rows, in memory."""
-        return cls(
-            np.array([number for row in rows for number in row], np.uint32), _offsets([len(row) for row in rows])
-        )
+        return cls(np.array(list(chain.from_iterable(rows)), np.uint32), _offsets([len(row) for row in rows]))
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -76,7 +74,7 @@ class Ragged:
 
 @dataclass(frozen=True)
 class Examples:
-    """The columns of a corpus; which ones there are depends on the task (see `regard.data.encoding`)."""
+    """The columns of a corpus; which ones there are depends on the task."""
 
     columns: Mapping[Column, Ragged]
 
@@ -84,7 +82,7 @@ class Examples:
         return min(len(column) for column in self.columns.values())
 
     def release(self) -> None:
-        """Give back memory that reading has filled, where the rows can be read again from disk."""
+        """Free the memory of rows that can be read from disk again."""
 
 
 def encode_examples(rows: Iterable[Sequence[str]], encoder: RowEncoder) -> Examples:
@@ -99,23 +97,23 @@ def _offsets(lengths: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 Column = Literal["source", "target", "labels", "label", "letters", "vectors", "futures", "links"]
-REAL = 0  # the size of a column whose numbers are real
+REAL = 0  # the `size` of a column of real numbers
 
 
 class RowEncoder(Protocol):
-    """How one task turns a row of text into numbers. Plain data, so that it can travel to other processes."""
+    """How one task turns a row of text into numbers. Plain data, so that it can be sent to other processes."""
 
     names: ClassVar[tuple[str, ...]]  # the text columns it reads
 
     @property
     def sizes(self) -> dict[Column, int]:
-        """The columns it makes, and how many different numbers each can hold; `REAL` where they are real."""
+        """The columns it makes, and how many different numbers each can hold, or `REAL`."""
 
     def encode(self, row: Sequence[str]) -> tuple[list[Any], ...]:
         """The numbers of one row, in the order of `sizes`."""
 
     def fingerprint(self) -> str:
-        """Changes when the same text would become other numbers."""
+        """Changes if the same text would become other numbers."""
 
 
 @dataclass(frozen=True)
@@ -142,8 +140,8 @@ class PairEncoder:
 
 @dataclass(frozen=True)
 class LinkEncoder:
-    """The links between the words of a source and a target, in Pharaoh's format, as links between their pieces. Words
-    are counted at spaces; or in ``parts``, with punctuation apart (`parts_of`)."""
+    """Links between the words of a source and a target, in Pharaoh's format, as links between their pieces. Words are
+    separated by spaces or, with ``parts``, also from their punctuation (`parts_of`)."""
 
     tokenizers: Tokenizers
     parts: bool = False
@@ -160,14 +158,14 @@ class LinkEncoder:
             pieces_of_parts(each, numbers, text) if self.parts else pieces_of_words(each, numbers)
             for each, numbers, text in both
         )
-        found = list[int]()
+        links = list[int]()
         for link in row[2].split():
             match = _LINK.fullmatch(link)
             if match is None or int(match[1]) >= len(source) or int(match[2]) >= len(target):
                 sizes = f"of {len(source)} and {len(target)} words"
                 raise DataError(f"link = {link[:40]}: not a link between sentences {sizes}; 0-0 is one, source first")
-            found += chain.from_iterable(product(source[int(match[1])], target[int(match[2])]))
-        return (found,)
+            links += chain.from_iterable(product(source[int(match[1])], target[int(match[2])]))
+        return (links,)
 
     def fingerprint(self) -> str:
         return _digest("links", str(self.parts), PairEncoder(self.tokenizers).fingerprint())
@@ -177,36 +175,36 @@ _LINK = re.compile(r"(\d{1,9})[-?p](\d{1,9})", re.ASCII)
 
 
 def pieces_of_words(tokenizer: Tokenizer, ids: Sequence[int]) -> list[list[int]]:
-    """For each word at spaces the places of its pieces."""
-    places = [place for place, number in enumerate(ids) if number not in tokenizer.silent]
-    owners = tokenizer.word_of([tokenizer.token(ids[place]) for place in places])
+    """For each word, as separated by spaces, the positions of its pieces."""
+    positions = [position for position, number in enumerate(ids) if number not in tokenizer.silent]
+    owners = tokenizer.word_of([tokenizer.token(ids[position]) for position in positions])
     words: list[list[int]] = [[] for _ in range(owners[-1] + 1 if owners else 0)]
-    for place, owner in zip(places, owners, strict=True):
-        words[owner].append(place)
+    for position, owner in zip(positions, owners, strict=True):
+        words[owner].append(position)
     return words
 
 
 @lru_cache(maxsize=1 << 16)
 def parts_of(word: str) -> tuple[str, ...]:
-    """A word at spaces without the punctuation at it, and that apart; letters of a script without spaces one by one."""
+    """A word and its punctuation, separated; in a script without spaces, each letter by itself."""
     cut = (part[1:] if len(part) > 1 and part[0] == JOINER else part for part in split_words(word))
     return tuple(chain.from_iterable(part if is_unspaced(part[0]) else (part,) for part in cut))
 
 
 def pieces_of_parts(tokenizer: Tokenizer, ids: Sequence[int], text: str) -> list[list[int]]:
-    """For each part of each word the places of the pieces that have letters of it; of all pieces of the word, where
+    """For each part of each word the positions of the pieces that have letters of it, or of all pieces of the word if
     these do not spell it letter by letter."""
     words, pieces = space_words(text), pieces_of_words(tokenizer, ids)
-    if len(words) != len(pieces):  # a text that does not come back as it was
+    if len(words) != len(pieces):  # the tokenizer changed the text
         return [[] for word in words for _ in parts_of(word)]
-    found = list[list[int]]()
-    for word, places in zip(words, pieces, strict=True):
-        names = [tokenizer.token(ids[place]).removeprefix(SPACE).removeprefix(JOINER) for place in places]
-        owners = list(chain.from_iterable([place] * len(name) for place, name in zip(places, names, strict=True)))
+    parts = list[list[int]]()
+    for word, positions in zip(words, pieces, strict=True):
+        names = [tokenizer.token(ids[position]).removeprefix(SPACE).removeprefix(JOINER) for position in positions]
+        owners = [position for position, name in zip(positions, names, strict=True) for _ in name]  # of each letter
         for end, part in zip(accumulate(map(len, parts_of(word))), parts_of(word), strict=True):
-            own = owners[end - len(part) : end] if "".join(names) == word else places
-            found.append(sorted(set(own)))
-    return found
+            own = owners[end - len(part) : end] if "".join(names) == word else positions
+            parts.append(sorted(set(own)))
+    return parts
 
 
 @dataclass(frozen=True)
@@ -229,7 +227,7 @@ class TextEncoder:
 
 @dataclass(frozen=True)
 class LabelEncoder:
-    """Classification: a text and one label. With `letters`, so many bytes of every piece too."""
+    """Classification: a text and one label. With `letters`, also so many bytes of every piece."""
 
     tokenizer: Tokenizer
     labels: Vocabulary
@@ -266,8 +264,7 @@ class LabelEncoder:
 
 @dataclass(frozen=True)
 class TagEncoder(LabelEncoder):
-    """Tagging: words or vectors and their tags. One piece of a word has its tag, the first that is no mark of
-    a capital."""
+    """Tagging: words or vectors and tags. The first piece of a word that is not a mark for capitals has its tag."""
 
     names: ClassVar[tuple[str, ...]] = ("words", "tags")
     column: ClassVar[Column] = "labels"
@@ -283,9 +280,9 @@ class TagEncoder(LabelEncoder):
             raise DataError(f"{len(words)} words but {len(tags)} tags; every word needs one tag")
         ids, labels = list[int](), list[int]()
         for word, tag in zip(words, tags, strict=True):
-            own, place = word_ids(self.tokenizer, word), own_piece(self.tokenizer, word)
+            own, tagged = word_ids(self.tokenizer, word), own_piece(self.tokenizer, word)
             ids += own
-            labels += [self._number(tag) if each == place else 0 for each in range(len(own))]
+            labels += [self._number(tag) if piece == tagged else 0 for piece in range(len(own))]
         return self._row(ids, labels, (word_letters(self.tokenizer, word, self.letters) for word in words))
 
 
@@ -294,7 +291,7 @@ def _vectors(tokenizer: Tokenizer) -> dict[Column, int]:
 
 
 def _apart(read: list[Any], tokenizer: Tokenizer) -> tuple[list[Any], ...]:
-    """Ids; of vectors, their numbers too, end to end."""
+    """The ids and, of vectors, all their numbers."""
     if not isinstance(tokenizer, Vectors):
         return (read,)
     return [frame[0] for frame in read], [number for frame in read for number in frame[1:]]
@@ -305,7 +302,7 @@ EncodedChunk = tuple[NDArray[np.number[Any]], NDArray[np.int64]]
 
 
 def encode_rows(encoder: RowEncoder, rows: Iterable[tuple[int, Sequence[str]]]) -> list[EncodedChunk]:
-    """Encode a chunk of rows, column by column; complaints say the line."""
+    """Encode a chunk of rows, column by column; errors name the line."""
     columns: list[list[list[Any]]] = [[] for _ in encoder.sizes]
     for line, row in rows:
         try:

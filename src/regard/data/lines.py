@@ -1,4 +1,4 @@
-"""Bytes to lines: plain, gzip or zstd, cut at `\n` alone; complaints name the file and the line."""
+"""Bytes to lines: plain, gzip or zstd, cut at `\n` alone; errors name the file and the line."""
 
 from __future__ import annotations
 
@@ -14,15 +14,13 @@ from typing import IO, Any, Literal, TypeVar, cast
 
 from regard.errors import DataError, optional
 
-# Rows in blocks: enough of them at a time for numpy to be fast, few enough to fit anywhere.
-
-_CHARACTERS = 1 << 24  # in a block, and what the last row has beyond them
+_CHARACTERS = 1 << 24  # a block with more ends with the row that exceeds it
 Progress = Callable[[int, int | None], None]  # how many are done, and of how many if that is known
 Numbered = TypeVar("Numbered", bound=tuple[Any, ...])
 
 
 def in_blocks(rows: Iterable[Numbered], size: int = 8192) -> Iterator[list[Numbered]]:
-    """Lists of `size` rows each, a number and its texts; fewer where they are very long. The last may be shorter."""
+    """Lists of `size` rows each (a number and its texts), fewer if they are very long."""
     block: list[Numbered] = []
     characters = 0
     for row in rows:
@@ -35,9 +33,9 @@ def in_blocks(rows: Iterable[Numbered], size: int = 8192) -> Iterator[list[Numbe
         yield block
 
 
-LONGEST_LINE = 1 << 20  # bytes: a file packed small may unfold to one endless line
+LONGEST_LINE = 1 << 20  # bytes: a small packed file may unpack to one line of gigabytes
 PACKED = (".gz", ".zst", ".zstd")
-UTF_16 = (b"\xff\xfe", b"\xfe\xff")  # its byte-order marks, which no UTF-8 text begins with
+UTF_16 = (b"\xff\xfe", b"\xfe\xff")  # its byte-order marks; no UTF-8 text begins with them
 
 ProblemKind = Literal["encoding", "format", "mismatch"]
 
@@ -57,7 +55,7 @@ Complain = Callable[[CorpusProblem], None]
 
 
 def refuse(problem: CorpusProblem) -> None:
-    """The strict way, and the default: raise. Where the callback returns, reading goes on."""
+    """The strict way, and the default: raise. If a callback returns instead, reading goes on."""
     raise DataError(problem.message, hint=problem.hint)
 
 
@@ -67,52 +65,43 @@ def ignore(problem: CorpusProblem) -> None:
 
 
 def open_bytes(path: str | Path) -> IO[bytes]:
-    """Open a file for reading, unpacked if its name says that it is packed."""
+    """Open a file for reading, and unpack it if its name ends as that of a packed file."""
     path = Path(path)
     try:
         match path.suffix.lower():
             case ".gz":
                 return cast("IO[bytes]", gzip.open(path, "rb"))
             case ".zst" | ".zstd":
-                return _open_zstd(path)
+                unpack = optional("zstandard", str(path)).ZstdDecompressor().stream_reader
+                return io.BufferedReader(unpack(path.open("rb"), closefd=True))
             case _:
                 return path.open("rb")
     except OSError as problem:
         raise DataError(f"{path}: cannot be read ({problem.strerror}); check the name") from problem
 
 
-def _open_zstd(path: Path) -> IO[bytes]:
-    zstandard = optional("zstandard", str(path))
-    return io.BufferedReader(zstandard.ZstdDecompressor().stream_reader(path.open("rb"), closefd=True))
-
-
 def read_lines(path: str | Path, complain: Complain = refuse) -> Iterator[str]:
     """The lines of a UTF-8 file without their ends (`\\n` or `\\r\\n`).
 
-    U+2028, form feeds and other characters that `str.splitlines` would cut at are part of the text: cutting
-    there is how the sides of a corpus come apart. A byte-order mark at the start is not text.
+    U+2028, form feeds and other characters at which `str.splitlines` cuts are part of the text: cutting there would
+    leave the sides of a corpus with different numbers of lines. A byte-order mark at the start is removed.
     """
     with open_bytes(path) as file:
         number = 0
         try:
             for number, data in enumerate(iter(partial(file.readline, LONGEST_LINE + 2), b""), start=1):
                 text = data.removesuffix(b"\n").removesuffix(b"\r")
-                if len(text) > LONGEST_LINE:
-                    message = (
-                        f"{path} line {number}: longer than {LONGEST_LINE:,} bytes, the most of a line; cut or drop it"
-                    )
-                    complain(CorpusProblem("format", str(path), number, message))
-                    _skip_line(file, data)
-                    yield ""
-                else:
+                if len(text) <= LONGEST_LINE:
                     yield _decode(text, path, number, complain)
+                    continue
+                message = f"{path} line {number}: longer than {LONGEST_LINE:,} bytes; cut or drop it"
+                complain(CorpusProblem("format", str(path), number, message))
+                rest = data
+                while rest and not rest.endswith(b"\n"):
+                    rest = file.readline(LONGEST_LINE)
+                yield ""
         except damage(path) as problem:
             raise DataError(f"{path} line {number + 1}: the file is cut short or damaged ({problem})") from problem
-
-
-def _skip_line(file: IO[bytes], data: bytes) -> None:
-    while data and not data.endswith(b"\n"):
-        data = file.readline(LONGEST_LINE)
 
 
 def _decode(data: bytes, path: str | Path, number: int, complain: Complain) -> str:
@@ -120,9 +109,7 @@ def _decode(data: bytes, path: str | Path, number: int, complain: Complain) -> s
         data = data.removeprefix(b"\xef\xbb\xbf")
         if data.startswith(UTF_16):
             hint = f"iconv -f UTF-16 -t UTF-8 {shlex.quote(str(path))} > {shlex.quote(f'{path}.utf8')}"
-            complain(
-                CorpusProblem("encoding", str(path), 1, f"{path}: is UTF-16; only UTF-8 is read, so convert it", hint)
-            )
+            complain(CorpusProblem("encoding", str(path), 1, f"{path}: is UTF-16; convert it to UTF-8", hint))
     try:
         return data.decode()
     except UnicodeDecodeError as problem:
@@ -133,7 +120,7 @@ def _decode(data: bytes, path: str | Path, number: int, complain: Complain) -> s
 
 
 def read_chunks(path: str | Path, size: int) -> Iterator[bytes]:
-    """The contents of a file, unpacked, a piece at a time."""
+    """The unpacked contents of a file, `size` bytes at a time."""
     with open_bytes(path) as file:
         try:
             while chunk := file.read(size):

@@ -1,5 +1,4 @@
-"""Rows of Parquet files, in bounded memory: a few bytes may stand for a great many, and what a file says of itself may
-not be true."""
+"""Rows of Parquet files, in bounded memory: a few bytes may unpack to gigabytes, and a file's metadata may be wrong."""
 
 from __future__ import annotations
 
@@ -9,16 +8,16 @@ from typing import IO, Any
 from regard.data.lines import LONGEST_LINE, damage, open_bytes
 from regard.errors import DataError, optional
 
-LARGEST_PART = 1 << 29  # bytes of a column in a row group, unfolded
-LARGEST_BATCH = 1 << 27  # bytes of the rows that are unfolded at once
-_ROWS = 64  # that are Python's at once
-_DEEPEST = 8  # structures inside each other in the header of a page
+LARGEST_PART = 1 << 29  # bytes of a column in a row group, unpacked
+LARGEST_BATCH = 1 << 27  # bytes of the rows that are unpacked at once
+_ROWS = 64  # rows that are converted to Python at once
+_DEEPEST = 8  # nested structures in the header of a page
 
 
 def read_parquet(path: str) -> Iterator[tuple[int, Any]]:
     """The records of a Parquet file, some at a time. Lists in them are vectors, where these are asked for.
 
-    A value that is stored once for many rows stays once in memory, and what would unfold to too much is refused.
+    A value that is stored once for many rows is in memory once, and a file that would unpack to too much is refused.
     """
     parquet, arrow = optional("pyarrow.parquet", path), optional("pyarrow", path)
     number = 0
@@ -40,51 +39,51 @@ def read_parquet(path: str) -> Iterator[tuple[int, Any]]:
 
 
 def _rows_at_once(file: IO[bytes], metadata: Any, path: str) -> int:
-    """So many that they fit, however a page stores them: no value of theirs is larger than its page unfolded.
+    """How many rows fit into memory, however a page stores them: no value is larger than its page unpacked.
 
-    Refuses a column that unfolds to too much, by the size that each page has: its decompressor is given that much.
+    Refuses a column that unpacks to too much, by the sizes in the headers of its pages, which limit the decompressor.
     """
     largest = 1
     for group in range(metadata.num_row_groups):
-        for place in range(metadata.num_columns):
-            part = metadata.row_group(group).column(place)
+        for column in range(metadata.num_columns):
+            part = metadata.row_group(group).column(column)
             total = 0
             for size in _page_sizes(file, part):
                 total, largest = total + size, max(largest, size)
                 if total > LARGEST_PART:
                     where = f"{path}: column = {part.path_in_schema}, row group {group + 1}"
                     raise DataError(
-                        f"{where}: unfolds to {total:,} bytes or more; at most {LARGEST_PART:,}; write smaller groups"
+                        f"{where}: unpacks to {total:,} bytes or more; at most {LARGEST_PART:,}; write smaller groups"
                     )
     return min(4096, max(1, LARGEST_BATCH // largest))
 
 
 def _page_sizes(file: IO[bytes], part: Any) -> Iterator[int]:
-    """The bytes that each page of a column has when it is unfolded, from the headers of the pages."""
-    place = min(filter(None, (part.data_page_offset, part.dictionary_page_offset)))
-    end = place + part.total_compressed_size
-    while 0 < place < end:
-        file.seek(place)
+    """The unpacked size of each page of a column in bytes, from the headers of the pages."""
+    at = min(filter(None, (part.data_page_offset, part.dictionary_page_offset)))
+    end = at + part.total_compressed_size
+    while 0 < at < end:
+        file.seek(at)
         header = _structure(file)
-        unfolded, packed = header.get(2), header.get(3)
-        if unfolded is None or packed is None or min(unfolded, packed) < 0:
-            raise EOFError(f"no page at byte {place:,}")
-        yield unfolded
-        place = file.tell() + packed
+        unpacked, packed = header.get(2), header.get(3)
+        if unpacked is None or packed is None or min(unpacked, packed) < 0:
+            raise EOFError(f"no page at byte {at:,}")
+        yield unpacked
+        at = file.tell() + packed
 
 
-# Thrift's compact protocol, as far as the headers of pages need it
+# As much of Thrift's compact protocol as the headers of pages need
 
 
 def _structure(file: IO[bytes], depth: int = 0) -> dict[int, int]:
-    """The integers of a structure by the numbers of their fields; everything else is passed over."""
-    found, field = dict[int, int](), 0
+    """The integers of a structure by the numbers of their fields; everything else is skipped."""
+    integers, field = dict[int, int](), 0
     while first := _byte(file):
         field = field + (first >> 4) if first >> 4 else _integer(file)
         value = _value(file, first & 15, depth)
         if value is not None:
-            found[field] = value
-    return found
+            integers[field] = value
+    return integers
 
 
 def _value(file: IO[bytes], kind: int, depth: int) -> int | None:

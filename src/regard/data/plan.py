@@ -1,6 +1,6 @@
-"""Which rows go together into which batch: a pure function of the lengths, the seed and the epoch.
+"""Which rows are in which batch: a pure function of the lengths, the seed and the epoch.
 
-Nothing has to be saved to resume: the position (epoch, batch) says it all, for any number of processes.
+To resume, a run needs nothing but its position (epoch, batch), for any number of processes.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from regard.errors import SettingsError
 
 # A fixed menu of batch shapes, so that a training step can be captured once for each shape and replayed.
 #
-# Few shapes mean much padding and many a long warm-up, so the shapes that pad least are found by dynamic
-# programming from the lengths of the corpus.
+# Few shapes mean much padding, many shapes a long warm-up. The shapes that pad least are found by dynamic programming
+# over the lengths of the corpus.
 
 _CANDIDATES = 40  # lengths considered on each side
 _MOST_TARGETS = 6  # target lengths for one source length
@@ -36,7 +36,7 @@ def choose_menu(
 ) -> tuple[BatchShape, ...]:
     """At most `size` shapes that hold every row, with the fewest padded positions on both sides together.
 
-    Source lengths are multiples of `multiple`: kernels that read a mask want that, and are compiled anew without it.
+    Source lengths are multiples of `multiple`, as kernels that read a mask need: others are compiled for each length.
 
     Source lengths are cut into intervals, and the rows of each interval by target length. A row with lengths
     (s, t) costs S + T, the lengths of its shape. The best cut of a prefix of source lengths into m shapes is
@@ -60,7 +60,7 @@ def choose_menu(
 
 
 def _candidates(lengths: NDArray[np.integer]) -> NDArray[np.int64]:
-    """Lengths worth cutting at: evenly many rows between them, with more of them in the long tail."""
+    """Lengths to cut at: about as many rows between each two, with more cuts in the long tail."""
     shares = np.concatenate([np.linspace(0, 0.95, _CANDIDATES - 9)[1:], 1 - 0.05 * 0.5 ** np.arange(1, 9), [1.0]])
     return np.unique(np.quantile(lengths, shares, method="higher")).astype(np.int64)
 
@@ -116,18 +116,18 @@ def _cut_targets(
 
 
 def _walk_back(steps: list[NDArray[np.int64]], targets: NDArray[np.int64], used: int) -> list[int]:
-    """The lengths that the last column of the programme came from."""
-    found, end = [], used
+    """The lengths that lead to the last column of the programme."""
+    lengths, end = [], used
     for step in reversed(steps):
         if end > 0:
-            found.append(int(targets[end - 1]))
+            lengths.append(int(targets[end - 1]))
             end = int(step[end - 1])
-    return found
+    return lengths
 
 
 Lengths = NDArray[np.int32]
 
-_BANDS = (1, 2, 3, 4, 6, 8)  # source lengths that may be sorted as one
+_BANDS = (1, 2, 3, 4, 6, 8)  # how many source lengths are sorted as one
 _LARGE = 1_000_000  # rows
 
 
@@ -157,12 +157,11 @@ class Plan:
     @property
     def padding(self) -> tuple[float, float]:
         """The share of padded positions that hold no token, on the source and on the target side."""
-        return _padding(self.shapes, 1, self.tokens[0]), _padding(self.shapes, 2, self.tokens[1])
-
-
-def _padding(shapes: NDArray[np.int64], side: int, tokens: int) -> float:
-    positions = int((shapes[:, 0] * shapes[:, side]).sum())
-    return 1 - tokens / positions if positions else 0.0
+        positions = (self.shapes[:, :1] * self.shapes[:, 1:]).sum(0).tolist()
+        source, target = (
+            1 - real / every if every else 0.0 for real, every in zip(self.tokens, positions, strict=True)
+        )
+        return source, target
 
 
 def plan(
@@ -178,9 +177,9 @@ def plan(
 ) -> Plan:
     """Batches of at most `budget` padded tokens a side, of rows of about the same lengths, in random order.
 
-    Lengths are those in the batch, `<end>` included; None says that the task has no such side. A row longer
-    than `longest` (or than the budget) is left out, or cut off if `truncate` says so; a row with an empty
-    source is left out. Every other row is in exactly one batch. With a menu, all batches have its shapes.
+    Lengths include `<end>`; None means that the task has no such side. A row longer than `longest` (or than the
+    budget) is left out, or with `truncate` cut off; a row with an empty source is left out. Every other row is in
+    exactly one batch. With a menu, all batches have its shapes.
     """
     limit = min(longest or budget, budget)
     sources, targets = both_sides(source, target)
@@ -204,7 +203,7 @@ def plan(
 
 
 def both_sides(source: Lengths | None, target: Lengths | None) -> tuple[Lengths, Lengths]:
-    """The lengths of both sides, where a side that the task does not have is 0 long."""
+    """The lengths of both sides; a side that the task does not have has length 0."""
     if source is not None:
         return source, target if target is not None else np.zeros_like(source)
     if target is not None:
@@ -218,8 +217,8 @@ Cut = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.
 def _cut_by_length(rows: NDArray[np.int64], source: Lengths, target: Lengths, budget: int, first: float) -> Cut:
     """Sort by length and cut, in the way that pads least.
 
-    A large corpus has many rows of each source length, and sorting them by target length makes both sides
-    tight. A small one needs bands of several source lengths to leave a choice; trying tells how many.
+    A large corpus has many rows of each source length, so that sorting these by target length leaves little padding on
+    both sides. In a small one several source lengths are sorted as one band; all widths of bands are tried.
     """
     bands = _BANDS if len(rows) < _LARGE else _BANDS[:1]
     cuts = (_cut_in_bands(rows, source, target, budget, first=first, band=band) for band in bands)
@@ -232,13 +231,13 @@ def _cut_in_bands(
     """Sort by source length in bands, then by target length, and cut greedily.
 
     Rows of equal lengths stay shuffled, and the first batch is filled only in part, which moves all cuts: so
-    batches vary by epoch. Target lengths run up and down in turn (a snake): neighbours are alike on both
-    sides, even where the source length steps up.
+    batches differ from epoch to epoch. Target lengths go up in one band and down in the next, so that neighbours are
+    alike on both sides even where one band ends and the next begins.
     """
-    place = source[rows] // band
-    key = (place.astype(np.int64) << 32) + np.where(place % 2, target[rows], -target[rows])
+    bands = source[rows] // band
+    key = (bands.astype(np.int64) << 32) + np.where(bands % 2, target[rows], -target[rows])
     order = rows[np.argsort(key, kind="stable")]
-    del place, key
+    del bands, key
     source, target = source[order], target[order]
     edges, share = [0], first
     while (begin := edges[-1]) < len(order):
@@ -255,7 +254,7 @@ def _cut_in_bands(
 
 
 def _cut_by_menu(rows: NDArray[np.int64], source: Lengths, target: Lengths, menu: tuple[BatchShape, ...]) -> Cut:
-    """Each row goes to the smallest shape that holds it; what does not fill a batch moves to a larger one."""
+    """Each row goes to the smallest shape that holds it; rows that do not fill a batch move to a larger shape."""
     shapes = sorted(menu, key=lambda shape: (shape.source + shape.target, shape))
     choice = _smallest_shape(source[rows], target[rows], shapes)
     sorted_rows = rows[np.argsort(choice, kind="stable")]
@@ -263,7 +262,8 @@ def _cut_by_menu(rows: NDArray[np.int64], source: Lengths, target: Lengths, menu
     counts, which = list[int](), list[int]()
     for number, shape in enumerate(shapes):
         held = waiting[number]
-        larger = (k for k in range(number + 1, len(shapes)) if _holds(shapes[k], shape))
+        later = range(number + 1, len(shapes))
+        larger = (k for k in later if shapes[k].source >= shape.source and shapes[k].target >= shape.target)
         if (parent := next(larger, None)) is not None:
             full = len(held) // shape.rows * shape.rows
             waiting[parent] = np.concatenate([held[full:], waiting[parent]])
@@ -282,7 +282,3 @@ def _smallest_shape(source: Lengths, target: Lengths, shapes: Sequence[BatchShap
     for number, shape in reversed(list(enumerate(shapes))):
         choice[(source <= shape.source) & (target <= shape.target)] = number
     return choice
-
-
-def _holds(larger: BatchShape, smaller: BatchShape) -> bool:
-    return larger.source >= smaller.source and larger.target >= smaller.target

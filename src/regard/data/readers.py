@@ -1,11 +1,11 @@
-"""Examples from files: every format gives rows of text columns, and a task says which columns it wants.
+"""Examples from files: every format gives rows of text columns, and a task says which columns it needs.
 
     two parallel files     Corpus(("train.de", "train.en"))
     one file with columns  Corpus(("train.tsv",), columns=("2", "1"))   also csv jsonl parquet npz tmx
     a dataset on the hub   Corpus(("hf://wmt14:de-en/train",), columns=("translation.de", "translation.en"))
 
-`.gz` or `.zst` may follow any file name. A column is a name, or a number counted from 1; `a.b` looks inside
-nested records. All readers stream: none holds more than one row (or one Parquet batch) in memory.
+Any file may be packed (`.gz`, `.zst`). A column is a name, or a number counted from 1; `a.b` is a field of a nested
+record. All readers stream: none holds more than one row (or one Parquet batch) in memory.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from regard.data.tables import Row, pick_cells, pick_fields, read_conllu, read_c
 from regard.errors import DataError, ResourceError, SettingsError, optional
 from regard.text.vectors import arrays, written
 
-# Where two files that should pair line by line stop doing so, guessed from the lengths of their lines.
+# Where two files stop matching line by line, guessed from the lengths of their lines.
 
 _MOST_OFFSETS = 32
-_SLIP = 1.5  # what leaving an offset costs, in logarithms: a few lines' worth of evidence
-_SOFTENING = 5  # characters: short lines vary much in ratio and say little
+_SLIP = 1.5  # what a change of offset costs, in logarithms: as much as a few lines that do not match
+_SOFTENING = 5  # characters, added to every length: the ratios of short lines vary much
 
 
 def find_shift(source: NDArray[np.integer], target: NDArray[np.integer]) -> int | None:
@@ -42,8 +42,8 @@ def find_shift(source: NDArray[np.integer], target: NDArray[np.integer]) -> int 
 
     Translations are about as long as their sources, so pairing line i with line i + o costs
     `|log source_i - log target_{i+o} - median|`. A file that lacks d lines starts at offset o = 0 and ends at
-    o = d, and every slip costs a little too; the cheapest path of growing offsets says where it left 0. For
-    each offset one running sum and one running minimum find it (None where the files are equally long):
+    o = d, and every change of offset costs `slip`; the cheapest path of growing offsets says where it left 0. For
+    each offset one running sum and one running minimum find it (None if the files are equally long):
 
         best_o[i] = sum_o[i] + min_{k <= i, p < o} (best_p[k] - sum_o[k] + slip)
     """
@@ -54,7 +54,7 @@ def find_shift(source: NDArray[np.integer], target: NDArray[np.integer]) -> int 
         return None
     short, long = (np.log(lengths + _SOFTENING).astype(np.float32) for lengths in (source, target))
     centre = np.median(short) - np.median(long) if len(short) else 0
-    best = _sums(short, long, 0, centre)  # over the offsets so far
+    best = _sums(short, long, 0, centre)  # the cheapest path over the offsets so far
     left = places  # where that path left offset 0
     for offset in np.unique(np.linspace(1, missing, min(missing, _MOST_OFFSETS)).astype(int)):
         total = _sums(short, long, offset, centre)
@@ -75,7 +75,7 @@ def _sums(short: NDArray[np.float32], long: NDArray[np.float32], offset: int, ce
 
 # Datasets by name, `hf://name[:config][/split]`, through the optional package `datasets`.
 
-# A name may itself hold a slash (owner/name), so a lone last part is a split only if it is called like one.
+# A name may contain a slash (owner/name), so that the last part is a split only if it has the name of one.
 _NAME = re.compile(
     r"hf://(?P<name>[\w.-]+(?:/(?!(?:train|validation|valid|dev|test)(?:\[|$))[\w.-]+)?)"
     r"(?::(?P<config>[\w.-]+))?(?:/(?P<split>[\w.\[\]:%-]+))?"
@@ -84,26 +84,25 @@ _NAME = re.compile(
 
 def read_hub(location: str) -> Iterator[tuple[int, Any]]:
     """The records of a dataset, streamed rather than downloaded whole; the split is `train` unless named."""
-    found = _NAME.fullmatch(location)
-    if found is None:
+    parts = _NAME.fullmatch(location)
+    if parts is None:
         raise SettingsError(f"name = {location}: not understood; write hf://owner/name:config/split")
     if os.environ.get("REGARD_OFFLINE") == "1":
         raise ResourceError(f"{location}: REGARD_OFFLINE=1 forbids downloads; unset it, or use a local file")
-    datasets = optional("datasets", location)
-    split = found["split"] or "train"
-    with _asking(location):
-        records = datasets.load_dataset(found["name"], found["config"], split=split, streaming=True)
+    load = optional("datasets", location).load_dataset
+    with _naming(location):
+        records = load(parts["name"], parts["config"], split=parts["split"] or "train", streaming=True)
     return _streamed(records, location)
 
 
 def _streamed(records: Iterable[Any], location: str) -> Iterator[tuple[int, Any]]:
-    """Each with its number. Most of them come over the network only now."""
-    with _asking(location):
+    """Records with their numbers; most are downloaded only now."""
+    with _naming(location):
         yield from enumerate(records, start=1)
 
 
 @contextmanager
-def _asking(location: str) -> Iterator[None]:
+def _naming(location: str) -> Iterator[None]:
     try:
         yield
     except (OSError, ValueError) as problem:
@@ -141,7 +140,7 @@ class Corpus:
     columns: tuple[str, ...] = ()
 
     def rows(self, names: Sequence[str], complain: Complain = refuse) -> Iterator[Row]:
-        """Rows with one text for each of `names`, which are also the column names to expect by default."""
+        """Rows with one text for each of `names`, which are also the default names of the columns."""
         if self.columns and len(self.columns) != len(names):
             wanted = " and ".join(names)
             raise SettingsError(f"columns = {','.join(self.columns)}: {len(names)} are needed, for {wanted}")
@@ -156,7 +155,7 @@ class Corpus:
 def read_rows(
     path: str, names: Sequence[str], columns: Sequence[str] = (), complain: Complain = refuse
 ) -> Iterator[Row]:
-    """The rows of one file, by the reader that its name asks for."""
+    """The rows of one file, whose name says its format."""
     match kind := format_of(path):
         case "tsv" | "csv":
             cells = read_tsv(path, complain) if kind == "tsv" else read_csv(path, complain)
@@ -178,7 +177,7 @@ def read_rows(
 
 
 def format_of(path: str) -> Format:
-    """The format that a file's name claims, whether packed or not."""
+    """The format that a file's name says, packed or not."""
     if path.startswith("hf://"):
         return "hub"
     name = PurePath(path.lower())
@@ -195,7 +194,7 @@ def format_of(path: str) -> Format:
 
 
 def read_parallel(paths: Sequence[str], complain: Complain = refuse) -> Iterator[Row]:
-    """Line i of every file together. The files must have as many lines as each other."""
+    """Line i of every file together. The files must have the same number of lines."""
     for path in paths:
         if (kind := format_of(path)) != "text":
             raise SettingsError(f"file = {path}: a {kind} file holds all columns; give it alone, not with another")
@@ -208,7 +207,7 @@ def read_parallel(paths: Sequence[str], complain: Complain = refuse) -> Iterator
 
 
 def _mismatch(paths: Sequence[str], number: int) -> CorpusProblem:
-    """The complaint about files of different length, with a guess at where they came apart."""
+    """The problem of files of different length, with a guess at where they stop matching."""
     lengths = [line_lengths(path) for path in paths]
     order = sorted(range(len(paths)), key=lambda side: len(lengths[side]))
     short, long = order[0], order[-1]

@@ -1,7 +1,7 @@
-"""A corpus encoded once, kept on disk as plain integers, and mapped into memory rather than loaded.
+"""A corpus encoded once, stored on disk as plain numbers, and mapped into memory rather than loaded.
 
 A folder holds `manifest.json` and, for each column, `NAME.numbers` (2 or 4 bytes each, little-endian, rows
-end to end) and `NAME.offsets` (8 bytes: where each row begins, and the end). It appears whole or not at all.
+end to end) and `NAME.offsets` (8 bytes: where each row begins, and the end).
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ _BLOCK = 1 << 22  # bytes hashed at a time
 
 @dataclass(frozen=True)
 class ColumnSummary:
-    """What is known of a column without reading it."""
+    """The sizes and checksums of a column."""
 
     __pydantic_config__ = ConfigDict(extra="forbid", strict=True)
 
-    size: Amount  # numbers lie below it
+    size: Amount  # all numbers are smaller
     numbers: Amount
     longest: Amount
     unknown: Amount
@@ -58,7 +58,7 @@ class ColumnSummary:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What is known of a prepared corpus without reading it."""
+    """What `manifest.json` says about a prepared corpus."""
 
     __pydantic_config__ = ConfigDict(extra="forbid", strict=True)
 
@@ -70,23 +70,21 @@ class Manifest:
 
 @dataclass(frozen=True)
 class Shards(Examples):
-    """Examples mapped from a folder: as large as the disk, and in memory only where they are being read."""
+    """Examples mapped from a folder: only what is being read is in memory."""
 
     manifest: Manifest
     mapped: tuple[mmap.mmap, ...]
 
     def release(self) -> None:
-        """Let go of the pages read so far. They stay in the system's cache, but no longer count as ours."""
+        """Unmap the pages read so far: they stay in the cache of the system, not in the memory of this process."""
         for memory in self.mapped:
             if hasattr(mmap, "MADV_DONTNEED"):
                 memory.madvise(mmap.MADV_DONTNEED)
 
 
 def fingerprint(corpus: Corpus, encoder: RowEncoder) -> str:
-    """Changes when the bytes of the corpus, the columns read or the way of encoding do.
-
-    A dataset on the hub is known by its name alone.
-    """
+    """Changes if the bytes of the corpus, the columns or the encoder change. Of a dataset on the hub only the name
+    counts."""
     digest = hashlib.sha256(json.dumps([VERSION, encoder.fingerprint(), corpus.columns]).encode())
     for path in corpus.paths:
         kind = format_of(path)
@@ -106,9 +104,9 @@ def prepare_corpus(
     processes: int = 1,
     progress: Progress | None = None,
 ) -> Shards:
-    """Encode a corpus into a folder, or open the folder if it already holds just that.
+    """Encode a corpus into a folder, or open the folder if it already contains just that.
 
-    ``rows`` are some of the corpus's, where not all are wanted, and ``part`` the name of their choice.
+    ``rows`` are those of the corpus that are wanted, if not all are, and ``part`` names the selection.
     """
     try:
         return prepare(
@@ -120,7 +118,7 @@ def prepare_corpus(
             progress=progress,
         )
     except DataError as problem:
-        if str(problem).startswith("line "):  # the encoder knows lines, but not whose
+        if str(problem).startswith("line "):  # the encoder knows the line, but not the file
             raise DataError(f"{corpus.paths[-1]} {problem}") from problem
         raise
 
@@ -135,19 +133,19 @@ def prepare(
     processes: int = 1,
     progress: Progress | None = None,
 ) -> Shards:
-    """Encode any stream of rows. Without a fingerprint there is no telling old from new: it is encoded again.
+    """Encode any stream of rows. A folder with the same (non-empty) fingerprint is opened instead.
 
-    Never more than a few thousand rows are in memory. With several processes each encodes whole chunks; they
-    are started afresh, so a script that asks for them needs `if __name__ == "__main__":`.
+    At most a few thousand rows are in memory. Several processes encode whole chunks; they are started by *spawn*, so
+    that a script needs `if __name__ == "__main__":`.
     """
-    folder = Path(folder)
-    with suppress(DataError):  # a folder that is missing or damaged is made anew
-        known = open_shards(folder) if fingerprint else None
-        sizes = {} if known is None else {name: column.size for name, column in known.manifest.columns.items()}
-        if known is not None and known.manifest.fingerprint == fingerprint and sizes == dict(encoder.sizes):
-            return known
+    folder, done = Path(folder), 0
+    with suppress(DataError):  # a folder that is missing or damaged is written again
+        if fingerprint:
+            known = open_shards(folder)
+            sizes = {name: column.size for name, column in known.manifest.columns.items()}
+            if known.manifest.fingerprint == fingerprint and sizes == dict(encoder.sizes):
+                return known
     with new_folder(folder) as beside:
-        done = 0
         with ExitStack() as files:
             writers = [_ColumnWriter(beside, name, size, files) for name, size in encoder.sizes.items()]
             for chunk in _encode_chunks(rows, encoder, processes):
@@ -163,7 +161,7 @@ def prepare(
 
 
 class _ColumnWriter:
-    """Appends chunks to the two files of a column and keeps the sums that its summary needs."""
+    """Appends chunks to the two files of a column, and counts for its summary."""
 
     def __init__(self, folder: Path, name: Column, size: int, files: ExitStack) -> None:
         self.name, self.size = name, size
@@ -192,7 +190,7 @@ class _ColumnWriter:
 
 
 def _encode_chunks(rows: Iterable[Row], encoder: RowEncoder, processes: int) -> Iterator[list[EncodedChunk]]:
-    """Encoded chunks in order, at most a few of them under way at a time."""
+    """Encoded chunks in order, a few at a time."""
     chunks = in_blocks(rows, _CHUNK)
     if processes <= 1:
         for chunk in chunks:
@@ -208,7 +206,7 @@ def _encode_chunks(rows: Iterable[Row], encoder: RowEncoder, processes: int) -> 
             yield waiting.popleft().result()
 
 
-_here: dict[str, RowEncoder] = {}  # in a worker process: its encoder, sent once rather than with every chunk
+_here: dict[str, RowEncoder] = {}  # the encoder of a worker process, sent once rather than with every chunk
 
 
 def _remember(encoder: RowEncoder) -> None:
@@ -226,13 +224,13 @@ def open_shards(folder: str | Path, *, verify: bool = True) -> Shards:
     columns: dict[Column, Ragged] = {}
     mapped: list[mmap.mmap] = []
     for name, summary in manifest.columns.items():
-        kinds = {"numbers": number_type(summary.size), "offsets": np.dtype("<i8")}
-        counts = {"numbers": summary.numbers, "offsets": manifest.rows + 1}
+        numbers = "numbers", number_type(summary.size), summary.numbers
+        offsets = "offsets", np.dtype("<i8"), manifest.rows + 1
         arrays = []
-        for part, checksum in zip(kinds, summary.checksums, strict=True):
+        for (part, kind, count), checksum in zip((numbers, offsets), summary.checksums, strict=True):
             path = folder / f"{name}.{part}"
-            _check(path, counts[part] * kinds[part].itemsize, checksum if verify else None)
-            array, memory = _map(path, kinds[part])
+            _check(path, count * kind.itemsize, checksum if verify else None)
+            array, memory = _map(path, kind)
             arrays.append(array)
             mapped += memory
         columns[name] = Ragged(*arrays)
@@ -253,9 +251,9 @@ def _read_manifest(path: Path) -> Manifest:
 
 
 def _check(path: Path, size: int, checksum: int | None) -> None:
-    found = path.stat().st_size if path.exists() else 0
-    if found != size:
-        raise DataError(f"{path}: {found:,} bytes: should be {size:,}; prepare the corpus again")
+    actual = path.stat().st_size if path.exists() else 0
+    if actual != size:
+        raise DataError(f"{path}: {actual:,} bytes: should be {size:,}; prepare the corpus again")
     if checksum is not None:
         value = 0
         for block in _blocks(path):
@@ -265,7 +263,7 @@ def _check(path: Path, size: int, checksum: int | None) -> None:
 
 
 def _map(path: Path, kind: np.dtype[Any]) -> tuple[NDArray[Any], list[mmap.mmap]]:
-    """A file as an array, and the mapping behind it; an empty file cannot be mapped and need not be."""
+    """A file as an array, and its mapping; an empty file cannot be mapped."""
     if path.stat().st_size == 0:
         return np.zeros(0, kind), []
     with path.open("rb") as file:

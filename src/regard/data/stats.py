@@ -18,18 +18,18 @@ from regard.text.vocabulary import Tokenizer
 
 @dataclass(frozen=True)
 class Spread:
-    """How lengths are spread."""
+    """The distribution of lengths."""
 
     total: int
     mean: float
     median: int
-    ninety_five: int  # 95 of 100 rows are no longer
+    ninety_five: int  # the 95th percentile
     longest: int
 
 
 @dataclass(frozen=True)
 class SideStats:
-    """One side of a corpus. Words are set apart by whitespace."""
+    """One side of a corpus. Words are separated by whitespace."""
 
     side: str
     characters: Spread
@@ -48,7 +48,7 @@ class StatsReport:
 
 
 class _SideSums:
-    """Sums of one side, at a dozen bytes a row."""
+    """The lengths of one side, in a dozen bytes a row."""
 
     def __init__(self, name: str, tokenizer: Tokenizer | None) -> None:
         self._name, self._tokenizer = name, tokenizer
@@ -69,7 +69,7 @@ class _SideSums:
 
 
 def stats(corpus: Corpus, tokenizers: Tokenizers | None = None, names: Sequence[str] = SIDES) -> StatsReport:
-    """Count a corpus with these columns, and its tokens if tokenizers are given: labels have none."""
+    """Measure the columns of a corpus, also in tokens if tokenizers are given; labels have no tokens."""
     given = (None, None) if tokenizers is None else (tokenizers.source, tokenizers.target)
     cut = [tokenizer if name not in ("tags", "label") else None for name, tokenizer in zip(names, given, strict=False)]
     sides = [_SideSums(name, tokenizer) for name, tokenizer in zip(names, cut, strict=True)]

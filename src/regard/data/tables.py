@@ -1,4 +1,4 @@
-"""Rows of text columns from TSV, CSV, JSON lines and CoNLL-U, each with the line it begins at."""
+"""Rows of text columns from TSV, CSV, JSON lines, CoNLL-U and TMX, each with the line it begins at."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from regard.errors import DataError, did_you_mean
 
 Row = tuple[int, tuple[str, ...]]
 
-LARGEST_RECORD = 1 << 24  # characters of CSV; the csv module's own limit, of a cell, is shorter than a long document
+LARGEST_RECORD = 1 << 24  # characters of CSV; the csv module's own limit is too short for a long document
 
 
 def read_tsv(path: str, complain: Complain) -> Iterator[tuple[int, list[str]]]:
@@ -44,10 +44,10 @@ def read_csv(path: str, complain: Complain) -> Iterator[tuple[int, list[str]]]:
 
 
 class _CsvLines(Iterator[str]):
-    """Lines to read records from. A quote that is never closed, or opened ever again, makes no record without end."""
+    """Lines to read records from. It ends a record that grows too long, as after a quote that is never closed."""
 
     def __init__(self, lines: Iterator[str]) -> None:
-        self.lines, self.held = lines, 0  # characters of the record that is being read
+        self.lines, self.held = lines, 0  # characters of the current record
 
     def __next__(self) -> str:
         if self.held > LARGEST_RECORD:
@@ -63,48 +63,41 @@ def pick_cells(
 ) -> Iterator[Row]:
     """The wanted columns of a table, by header or by number.
 
-    Columns asked for by name need a header. Asked for by number there is none; and if nothing is asked for,
-    the first row is a header when it holds the usual names, or else data like the rest.
+    Columns given by name need a header; with columns given by number there is none. If no columns are given, the first
+    row is a header if it contains `names`, and data if not.
     """
     first = next(rows, None)
     if first is None:
         return
     header = first[1]
     if columns and not all(column.isdecimal() for column in columns):
-        places = [_place(header, column, path) for column in columns]
+        for column in columns:
+            if column not in header:
+                raise DataError(f"{path}: column = {column}: not in the header; {did_you_mean(column, header)}")
+        indices = [header.index(column) for column in columns]
     elif not columns and set(names) <= set(header):
-        places = [header.index(name) for name in names]
+        indices = [header.index(name) for name in names]
     else:
-        places = [int(column) - 1 for column in columns or range(1, len(names) + 1)]
-        yield from _pick_row(*first, places, path, complain)
+        indices = [int(column) - 1 for column in columns or range(1, len(names) + 1)]
+        rows = chain([first], rows)
     for line, cells in rows:
-        yield from _pick_row(line, cells, places, path, complain)
-
-
-def _place(header: list[str], column: str, path: str) -> int:
-    if column not in header:
-        raise DataError(f"{path}: column = {column}: not in the header; {did_you_mean(column, header)}")
-    return header.index(column)
-
-
-def _pick_row(line: int, cells: list[str], places: list[int], path: str, complain: Complain) -> Iterator[Row]:
-    if min(places) >= 0 and max(places) < len(cells):
-        yield line, tuple(cells[place] for place in places)
-    else:
-        wanted = " and ".join(str(place + 1) for place in places)
-        message = f"{path} line {line}: {len(cells)} columns; {wanted} are needed, counted from 1"
-        complain(CorpusProblem("format", path, line, message))
+        if min(indices) >= 0 and max(indices) < len(cells):
+            yield line, tuple(cells[index] for index in indices)
+        else:
+            wanted = " and ".join(str(index + 1) for index in indices)
+            message = f"{path} line {line}: {len(cells)} columns; {wanted} are needed, counted from 1"
+            complain(CorpusProblem("format", path, line, message))
 
 
 def read_jsonl(path: str, complain: Complain) -> Iterator[tuple[int, Any]]:
-    """One JSON value a line; empty lines are passed over."""
+    """One JSON value a line; empty lines are skipped."""
     for number, line in enumerate(read_lines(path, complain), start=1):
         if not line.strip():
             continue
         try:
             record = json.loads(line)
             if "\\u" in line:
-                json.dumps(record, ensure_ascii=False).encode()  # half a surrogate pair cannot be written again
+                json.dumps(record, ensure_ascii=False).encode()  # fails on half a surrogate pair
             yield number, record
         except (ValueError, RecursionError) as problem:
             complain(CorpusProblem("format", path, number, f"{path} line {number}: not JSON ({problem})"))
@@ -113,7 +106,7 @@ def read_jsonl(path: str, complain: Complain) -> Iterator[tuple[int, Any]]:
 def pick_fields(
     records: Iterator[tuple[int, Any]], path: str, columns: Sequence[str], complain: Complain
 ) -> Iterator[Row]:
-    """The wanted fields of records that name them; a number is taken as it is written."""
+    """The wanted fields of records; a number becomes its text."""
     for line, record in records:
         values = [_field(record, column) for column in columns]
         if None not in values:
@@ -126,7 +119,7 @@ def pick_fields(
 
 
 def _field(record: Any, column: str) -> str | int | float | None:
-    """`record["a.b"]`, or `record["a"]["b"]`, or the field of that number; None where there is none. A list is a
+    """`record["a.b"]`, or `record["a"]["b"]`, or the field with that number; None if there is none. A list is a
     sequence of vectors, as text."""
     if not isinstance(record, dict):
         return None
@@ -150,23 +143,23 @@ def read_conllu(path: str, complain: Complain) -> Iterator[Row]:
                 yield begin, (" ".join(words), " ".join(tags))
             begin, words, tags = number + 1, [], []
         elif len(cells) >= 4 and cells[0].isdecimal():
-            words.append("_".join(cells[1].split()))  # a form may hold spaces; it is one word all the same
+            words.append("_".join(cells[1].split()))  # a form may contain spaces, but is one word
             tags.append(cells[3])
         elif not line.startswith("#") and len(cells) < 4:
-            message = f"{path} line {number}: {len(cells)} columns; CoNLL-U has ten, set apart by tabs"
+            message = f"{path} line {number}: {len(cells)} columns; CoNLL-U has ten, separated by tabs"
             complain(CorpusProblem("format", path, number, message))
     if words:
         yield begin, (" ".join(words), " ".join(tags))
 
 
-# Translation memories (TMX), streamed: the file may be larger than memory and need not be trusted.
+# Translation memories (TMX), streamed: the file may be larger than memory, and is not trusted.
 
-_CODE = frozenset(("bpt", "ept", "it", "ph", "ut"))  # elements that hold a document's markup, not its words
+_CODE = frozenset(("bpt", "ept", "it", "ph", "ut"))  # elements that contain a document's markup, not its words
 _CHUNK = 1 << 16
 
 
 class _Units:
-    """Collects `(line, {language: text})` for each translation unit while expat walks through the file."""
+    """Collects `(line, {language: text})` for each translation unit while expat reads the file."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -209,15 +202,15 @@ class _Units:
             self._held += len(text)
 
     def endless(self, fed: int) -> str:
-        """What does not end, after so many bytes: a unit, or a tag of which the end has not come yet."""
+        """What is too long, after so many bytes: a unit or a tag; empty if nothing is."""
         if self._held > LONGEST_LINE:
-            return f"a unit of more than {LONGEST_LINE:,} characters, the most of one; cut or drop it"
+            return f"a unit of more than {LONGEST_LINE:,} characters; cut or drop it"
         if fed - self.parser.CurrentByteIndex > LONGEST_LINE:
-            return f"a tag of more than {LONGEST_LINE:,} bytes, the most of one; mend it"
+            return f"a tag of more than {LONGEST_LINE:,} bytes; shorten it"
         return ""
 
     def _entity(self, name: str, *rest: object) -> None:
-        """Entities can unfold to gigabytes or to other files; a translation memory has no use for them."""
+        """Entities can expand to gigabytes or to other files; a translation memory does not need them."""
         del rest
         raise DataError(f"{self.path} line {self.parser.CurrentLineNumber}: entity = {name!r}: not read; remove it")
 
@@ -227,7 +220,7 @@ def read_tmx(
 ) -> Iterator[tuple[int, tuple[str, ...]]]:
     """The units that have all the languages (if none are named, the first `count` of the first unit with so many).
 
-    `en` also finds `en-GB`. Units that lack a language are passed over: a memory may hold many languages.
+    `en` also finds `en-GB`. Units that lack a language are skipped: a memory may have many languages.
     """
     units, fed = _Units(path), 0
     for chunk in chain(read_chunks(path, _CHUNK), [b""]):

@@ -1,10 +1,10 @@
-"""Cancelling: work asks between two steps of a search, or two passes, whether its caller still wants it.
+"""Cancelling: between two steps of a search, or two passes, work checks whether its caller still wants the result.
 
     with cancellable(check):
         translator.translate(text)
 
-``check`` is called on the same thread, again and again, and ends the work by raising `Cancelled`. Work outside such
-a block is never stopped, and asking costs next to nothing.
+``check`` is called on the same thread, many times, and ends the work by raising `Cancelled`. Work outside such a block
+is never stopped.
 """
 
 from __future__ import annotations
@@ -18,16 +18,12 @@ class Cancelled(BaseException):
     """The result is no longer wanted. As with `asyncio.CancelledError`, no ``except Exception`` may swallow it."""
 
 
-def _always() -> None:
-    """Work that is never cancelled."""
-
-
-_check: ContextVar[Callable[[], object]] = ContextVar("check", default=_always)
+_check: ContextVar[Callable[[], object]] = ContextVar("check", default=lambda: None)
 
 
 @contextmanager
 def cancellable(check: Callable[[], object]) -> Iterator[None]:
-    """Let ``check`` decide what becomes of the work in this block."""
+    """Let ``check`` decide whether the work in this block goes on."""
     before = _check.set(check)
     try:
         yield
@@ -36,5 +32,5 @@ def cancellable(check: Callable[[], object]) -> Iterator[None]:
 
 
 def check_cancelled() -> None:
-    """To be called where work can be left off; raises if it shall be."""
+    """Called where work can stop; raises if the caller's check does."""
     _check.get()()

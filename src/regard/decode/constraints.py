@@ -2,8 +2,7 @@
 
 A constraint says which next tokens are forbidden, and nothing else: the log-probabilities stay those of the
 model, but for tokens that are given (`Prefix`). Those that force (`Terms`, then `Prefix`) come after those that forbid
-and win over them, and the length limit of the search wins over all. A hypothesis to which nothing at all is left may
-end.
+and win over them, and the length limit of the search wins over all. A hypothesis may end when every token is forbidden.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from regard.text.vocabulary import END, PAD, SPECIAL_TOKENS, UNK, Tokenizer
 
 
 def required(tokenizer: Tokenizer, where: str, text: str) -> list[int]:
-    """The tokens of a text that outputs must or must not contain; refused where a model cannot write it."""
+    """The tokens of a text that outputs must or must not contain; a text the model cannot write is refused."""
     tokens = tokenizer.encode(text)
     if not tokens or UNK in tokens:
         raise DataError(f"{where} = {text!r}: has pieces that this model's vocabulary does not; use other words")
@@ -120,10 +119,6 @@ class Prefix:
         self.given = given
         self.tokens = _padded(prefixes)  # (sentences, longest)
 
-    def need(self) -> list[int]:
-        """Tokens that each sentence's prefix takes; a limit below that, plus one, cuts it."""
-        return (self.tokens != PAD).sum(1).tolist()
-
     def forbid(self, banned: Tensor, log_probabilities: Tensor, front: Front) -> None:
         time = front.written.shape[2]
         if time >= self.tokens.shape[1]:
@@ -145,8 +140,8 @@ class Terms:
     the room and may at worst waste ``p``; going on with a term takes one of both. So as long as
     ``room - need > p`` all tokens are free, and from then on only terms are written: ``room ≥ need`` always
     holds if it held at first. A term is also begun where the model would rather end than write anything else.
-    That alone makes the terms appear, under every rule; `Beam` moreover keeps room for hypotheses that have more
-    of them than others (see `decode.banks`).
+    That alone makes the terms appear, under every rule; `Beam` also keeps slots for hypotheses that have more
+    of them than others (`rules.allocate_banks`).
     """
 
     order: ClassVar[int] = 1
@@ -160,10 +155,6 @@ class Terms:
         for row, sentence in enumerate(distinct):
             if sentence:
                 self.tokens[row, : len(sentence)] = _padded(sentence, longest)
-
-    def need(self) -> list[int]:
-        """Tokens that each sentence's terms take; a limit below that, plus one, cannot be kept."""
-        return (self.tokens != PAD).sum((1, 2)).tolist()
 
     def forbid(self, banned: Tensor, log_probabilities: Tensor, front: Front) -> None:
         if not self.count:
@@ -231,7 +222,7 @@ def _contains(written: Tensor, terms: Tensor) -> Tensor:
 
 
 def _ban(banned: Tensor, tokens: Tensor, where: Tensor) -> None:
-    """Ban tokens (B, W, K) where this says so."""
+    """Ban tokens (B, W, K) where ``where`` (B, W, K) is true."""
     banned.scatter_(2, torch.where(where, tokens, PAD), value=True)  # <pad> is banned anyway
 
 
@@ -250,9 +241,7 @@ def _padded(rows: Sequence[Sequence[int]], width: int = 0) -> Tensor:
     return torch.tensor(filled, dtype=torch.long).reshape(len(rows), width)
 
 
-# Terms that must be translated in one way: applied to a sentence when its source has them.
-#
-# A glossary has source terms with their translations. A term matches as whole words, in whatever case it stands.
+# A glossary: source terms with the translations that they must have. A term matches whole words, in any case.
 
 
 def checked_terms(terms: Mapping[str, str]) -> dict[str, str]:
@@ -263,7 +252,7 @@ def checked_terms(terms: Mapping[str, str]) -> dict[str, str]:
 
 
 def parse_terms(lines: Iterable[str], name: str) -> dict[str, str]:
-    """A glossary in lines of ``source<TAB>target``; empty lines and lines that begin with ``#`` say nothing."""
+    """A glossary in lines of ``source<TAB>target``; empty lines and lines that begin with ``#`` are skipped."""
     terms = {}
     for number, line in enumerate(lines, start=1):
         if not line.strip() or line.startswith("#"):

@@ -1,4 +1,4 @@
-"""The front of a search: what is under way, what is finished, and what a rule chooses next."""
+"""The front of a search: hypotheses under way, finished outputs, and the choice of a rule."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def by_blocks(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
     _, blocks = values[..., :whole].reshape(*values.shape[:-1], -1, BLOCK).amax(-1).topk(count)
     within = torch.arange(BLOCK, device=values.device)
     places = (blocks[..., None] * BLOCK + within).flatten(-2)  # (…, count · 64)
-    if whole < size:  # what is left over is compared in any case
+    if whole < size:  # the values after the last whole block are always compared
         rest = torch.arange(whole, size, device=values.device).expand(*places.shape[:-1], -1)
         places = torch.cat((places, rest), -1)
     found, order = values.gather(-1, places).topk(count)
@@ -68,9 +68,9 @@ def largest_sums(totals: Tensor, values: Tensor, count: int) -> tuple[Tensor, Te
 
 @cache
 def _divisor(size: int) -> int:
-    """The divisor of ``size`` next to `BLOCK`, not far from it; 0 if there is none."""
-    found = [block for block in range(BLOCK // 4, 4 * BLOCK + 1) if size % block == 0]
-    return min(found, key=lambda block: abs(block - BLOCK), default=0)
+    """The divisor of ``size`` nearest to `BLOCK`, at most four times larger or smaller; 0 if there is none."""
+    divisors = [block for block in range(BLOCK // 4, 4 * BLOCK + 1) if size % block == 0]
+    return min(divisors, key=lambda block: abs(block - BLOCK), default=0)
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class Finished:
         return Finished(tokens, torch.zeros_like(tokens.sum(2)), nothing, nothing)
 
     def merge(self, written: Tensor, totals: Tensor, scores: Tensor) -> Finished:
-        """With these new ones, (B, W, t) and (B, W); only the N best of all stay."""
+        """With these new outputs, (B, W, t) and (B, W); only the N best of all stay."""
         length = written.shape[2]
         padded = torch.nn.functional.pad(self.tokens, (0, length - self.tokens.shape[2]), value=PAD)
         best, order = torch.cat((self.scores, scores), 1).topk(self.scores.shape[1])
@@ -112,14 +112,14 @@ class Front:
     totals: Tensor  # (B, W) log-probabilities; -inf: nothing is under way here
     finished: Finished
     count: Tensor  # (B,) how many have finished so far, kept or not
-    open: Tensor  # (B,) whether the sentence is still searched; those that are not leave when that pays
-    covered: Tensor | None = None  # (B, W, S) how much each source word has been looked at
+    open: Tensor  # (B,) whether the sentence is still searched
+    covered: Tensor | None = None  # (B, W, S) the attention to each source word so far
     nearest: int = 0  # no limit is below this
     any_finished: bool = False  # whether anything may have finished; if not, and no limit is near, no sentence is over
 
     @property
     def near(self) -> bool:
-        """Whether the next token of any sentence may have to be ``<end>``; asks no device."""
+        """Whether the next token of any sentence may have to be ``<end>``; known without waiting for the device."""
         return self.nearest <= self.written.shape[2] + 1
 
     @property
@@ -134,7 +134,7 @@ class Front:
 
 @dataclass(frozen=True)
 class Considered:
-    """All that a rule weighed in one step: k continuations of each of the W hypotheses, and the end of each."""
+    """All that a rule compared in one step: k continuations of each of the W hypotheses, and the end of each."""
 
     tokens: Tensor  # (B, W, k)
     totals: Tensor  # (B, W, k) log-probabilities; -inf: not possible
@@ -144,7 +144,7 @@ class Considered:
 
 @dataclass(frozen=True)
 class Choice:
-    """What goes on, and what ends."""
+    """The hypotheses that go on after a step, and those that end."""
 
     parents: Tensor | None  # (B, W) the hypothesis each goes on from; None: each from itself
     tokens: Tensor  # (B, W)

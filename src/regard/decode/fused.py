@@ -1,9 +1,9 @@
 """A Transformer laid out for writing one token at a time on a CPU. `EncoderDecoder` is its written-out twin.
 
-A step of a small model is many small operations, and most of their price is not arithmetic. Here a layer asks for
-queries, keys and values in one product, weights lie as the product reads them, the keys and values of all layers of
-a source are one tensor, and a step writes into memory that is there already. The numbers are the same up to
-rounding: `tests/parity/test_fused.py` binds the two.
+A step of a small model is many small operations, whose overhead costs more than their arithmetic. Here a layer computes
+queries, keys and values in one product, weights are stored transposed, the keys and values of all layers of a source
+are one tensor, and a step writes into memory that is allocated already. The numbers are the same up to rounding:
+`tests/parity/test_fused.py` binds the two.
 
 Unlike other states, a state is overwritten by the step or the selection that follows it: search never goes back.
 """
@@ -55,9 +55,9 @@ class Source:
 
 
 class LayerCache:
-    """What one layer has written so far, (R, capacity, 3 · D): queries, keys and values side by side.
+    """The past of one layer, (R, capacity, 3 · D): queries, keys and values side by side, written by one product.
 
-    One product writes all three where they stay. Queries of the past are never read; they only keep the place.
+    Queries of the past are never read.
     """
 
     def __init__(self, flat: Tensor, heads: int) -> None:
@@ -87,7 +87,7 @@ class DecoderCache:
         return DecoderCache([LayerCache(like.new_empty(shape), heads) for _ in range(depth)], heads)
 
     def select_rows(self, rows: Tensor) -> DecoderCache:
-        """These rows, moved into the spare; what is here becomes the next spare."""
+        """These rows, copied into the spare; the present pages become the next spare."""
         count, taken, flat = len(rows), self.length, self.pages[0].flat
         shape = (count, flat.shape[1], flat.shape[2])
         if not taken:
@@ -102,7 +102,7 @@ class DecoderCache:
         return DecoderCache(moved, self.heads, self.pages, taken)
 
     def grown(self) -> DecoderCache:
-        """With room for at least one position more."""
+        """With capacity for at least one position more."""
         rows, capacity, width = self.pages[0].flat.shape
         if self.length < capacity:
             return self
@@ -113,7 +113,7 @@ class DecoderCache:
 
 
 class Fused:
-    """Starts and steps as its model does; see `fits`."""
+    """Starts and steps as its model does, if it `fits`."""
 
     def __init__(self, model: EncoderDecoder) -> None:
         decoder = model.decoder
@@ -131,15 +131,15 @@ class Fused:
         self.output = _transposed(decoder.output.weight, decoder.output.bias)
 
     @staticmethod
-    def fits(model: nn.Module) -> TypeGuard[EncoderDecoder]:
-        """Whether it is a Transformer on a CPU, all of whose decoder torch's attention kernel computes, or whose layers
-        have a recurrence in place of their self-attention."""
-        if not isinstance(model, EncoderDecoder) or not isinstance(model.decoder, TransformerDecoder):
+    def fits(model: EncoderDecoder) -> bool:
+        """Whether its decoder is a Transformer on a CPU whose attention torch's kernel computes; layers may have a
+        recurrence in place of self-attention."""
+        decoder = model.decoder
+        if not isinstance(decoder, TransformerDecoder) or decoder.output.weight.device.type != "cpu":
             return False
-        layers, recurrent = model.decoder.layers, model.decoder.layers[0].recurrence is not None
-        attentions = [layer.cross for layer in layers] + [layer.attention for layer in layers if not recurrent]
-        on_cpu = model.decoder.output.weight.device.type == "cpu"
-        return on_cpu and all(each is not None and each.plain for each in attentions)
+        attentions = [layer.cross for layer in decoder.layers]
+        attentions += [layer.attention for layer in decoder.layers if layer.recurrence is None]
+        return all(each is not None and each.plain for each in attentions)
 
     @torch.no_grad()
     def start(self, source: Tensor) -> tuple[Tensor, State[Source, Any]]:
@@ -170,7 +170,7 @@ class Fused:
     ) -> tuple[Tensor, State[Any, Any]]:
         """One token a row (B · W,): logits (B · W, V)."""
         assert not observer.active, "nothing inside can be seen here; ask the model itself"
-        if not torch.is_grad_enabled():  # as in a search, where to enter another mode at each step would take time
+        if not torch.is_grad_enabled():  # as in a search; entering another mode at each step takes time
             return self._step(tokens, state)
         with torch.no_grad():
             return self._step(tokens, state)
@@ -201,7 +201,7 @@ class Fused:
 
 
 class _Encoder:
-    """A Transformer encoder that computes nothing for padding, but for the attention itself."""
+    """A Transformer encoder that computes nothing for padding, except in attention."""
 
     def __init__(self, encoder: TransformerEncoder) -> None:
         self.encoder = encoder
@@ -284,7 +284,7 @@ class _Layer:
         return self.third.add(x, self.feed_forward(self.third.read(x)))
 
     def recur(self, x: Tensor, cell: Tensor, place: int) -> Tensor:  # noqa: ARG002
-        """What an SSRU makes of ``x``; its state, ``cell`` (R, D), is overwritten."""
+        """The output of an SSRU for ``x``; its state, ``cell`` (R, D), is overwritten."""
         weight, bias = self.ask
         forget, candidate = torch.addmm(bias, x, weight).chunk(2, -1)
         return torch.lerp(candidate, cell, forget.sigmoid_(), out=cell).relu()
@@ -318,11 +318,11 @@ class _Block:
         self.bias = None if last is None or last.bias is None else last.bias.detach()
 
     def read(self, x: Tensor) -> Tensor:
-        """What goes into the block."""
+        """The block's input."""
         return self.norm(x) if self.before else x
 
     def add(self, x: Tensor, inner: Tensor) -> Tensor:
-        """What comes out of it, from what its last linear map reads, where it has one."""
+        """The block's output, from the input of its last linear map, where it has one."""
         x = x if self.bias is None else x.add_(self.bias)
         x = x.add_(inner) if self.weight is None else x.addmm_(inner, self.weight)
         return x if self.before else self.norm(x)
@@ -334,7 +334,7 @@ def _scale(attention: Attention) -> float:
 
 
 def maps_of(attention: Attention | None) -> Projections:
-    """The linear maps of an attention that is there and has some, as all in a Transformer do."""
+    """The projections of an attention, which every attention in a Transformer has."""
     assert attention is not None
     assert attention.projections is not None
     return attention.projections
@@ -347,26 +347,26 @@ def keys_and_values(decoder: TransformerDecoder) -> list[nn.Linear]:
 
 
 def _words(embedding: Embedding) -> Tensor:
-    """The table (V, D), with zeros for the id that reads as such."""
+    """The table (V, D), with zeros for the id that is read as zeros."""
     table = embedding.weight.detach()
     return table if embedding.zero is None else table.index_fill(0, torch.tensor([embedding.zero]), 0.0)
 
 
 def _gate_and_candidate(ssru: SSRU) -> tuple[Tensor, Tensor]:
-    """W_f and W side by side, and b_f with nothing for W."""
+    """W_f and W side by side, and b_f with zeros for W, which has no bias."""
     weight, bias = torch.cat((ssru.forget.weight, ssru.candidate.weight)), ssru.forget.bias.detach()
     return _transposed(weight, torch.cat((bias, torch.zeros_like(bias))))
 
 
 def _places(positions: Positions) -> Tensor:
-    """The positions that are there as a table, to be added; none where they are made in another way."""
+    """Positions that are a table to be added; an empty one for all other kinds."""
     if isinstance(positions, Sinusoidal):
         return positions.table
     return positions.weight.detach() if isinstance(positions, Learned) else torch.empty(0)
 
 
 def _transposed(weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
-    """W as the product reads it: for few rows that is up to twice as fast."""
+    """W transposed in memory: for few rows the product is then up to twice as fast."""
     return weight.detach().T.contiguous(), bias.detach()
 
 

@@ -1,4 +1,4 @@
-"""How a text is to be translated, as a user says it: in words, not in tokens."""
+"""How a text is to be translated, in words and not in tokens."""
 
 from __future__ import annotations
 
@@ -22,13 +22,11 @@ class Options:
     risk: bool = False  # of the samples drawn, the one most like all others comes first
     shortest: float = 0.0  # target pieces for each source piece, at the least
     longest: float = 2.0  # at the most, plus `SLACK`
-    no_repeat: int = 0  # no sequence of so many pieces twice; 0 does not care
+    no_repeat: int = 0  # no sequence of so many pieces twice; 0: no limit
     forbidden: tuple[str, ...] = ()  # words
-    prefix: str = ""  # what the output begins with
-    glossary: Mapping[str, str] | None = None  # source terms, and what it must contain for each
-    copy_unknown: bool | None = (
-        None  # put unknown source words in the place of <unk>; None: where words have no spelling
-    )
+    prefix: str = ""  # of the output
+    glossary: Mapping[str, str] | None = None  # source terms with the translations that they must have
+    copy_unknown: bool | None = None  # copy unknown source words; None: where both vocabularies are of words
 
     def __post_init__(self) -> None:
         if not 0 <= self.shortest <= self.longest:
@@ -58,7 +56,7 @@ class Options:
 
 
 def how(asked: DecodeSettings) -> tuple[str, ...]:
-    """How outputs are made, in a few words: the beam or that they are drawn, and what else is not as usual."""
+    """How outputs are made, in a few words: the beam, or *drawn*, and every setting that is not the default."""
     first = "drawn" if asked.sample or asked.risk else f"beam {asked.beam}"
     return first, *overrides_of("decode", asked.model_copy(update={"beam": 5, "sample": False}))
 

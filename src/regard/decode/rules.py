@@ -1,6 +1,6 @@
 """Rules: given the log-probabilities of every next token, which hypotheses go on and which end.
 
-Greedy is a beam of one. A rule is data; what it needs during one search it makes in `begin`.
+Greedy is a beam of one. A rule is data; `begin` makes the state of one search.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ from regard.decode.front import Choice, Considered, Front, largest, largest_sums
 from regard.errors import SettingsError
 from regard.text.vocabulary import END, PAD, START, UNK
 
-# Room in the beam for hypotheses that have terms the others lack: dynamic beam allocation (Post and Vilar, 2018).
+# Slots of the beam for hypotheses that have more terms than others: dynamic beam allocation (Post and Vilar, 2018).
 
 
 def terms_added(terms: Terms, front: Front, log_probabilities: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]:
-    """Besides each hypothesis' best ``tokens`` (B, W, k), those that continue a term, (B, W, K), and their scores."""
+    """The tokens that continue a term, (B, W, K), and their log-probabilities; -inf for those among the best ``tokens``
+    (B, W, k) already."""
     following = terms.progress(front.written, front.sentences).following
     known = torch.cat((tokens, following), 2)
     place = torch.arange(known.shape[2], device=known.device)
@@ -35,16 +36,16 @@ def allocate_banks(banks: Tensor, totals: Tensor, width: int) -> Tensor:
     """Which ``width`` of N candidates go on, (B, width), when ``banks`` (B, N) count the term tokens each has.
 
     First the best of each bank, then the second of each, and so on; within a round by log-probability, except
-    that the fullest bank comes first, so that some hypothesis always has all terms as soon as can be. A beam
-    of one has no room for that: it goes by log-probability alone, and writes terms when they are forced.
+    that the fullest bank comes first, so that some hypothesis has all terms as soon as possible. A beam
+    of one has no slot for that: it goes by log-probability alone, and writes terms when they are forced.
     """
-    better = (totals[:, None] > totals[:, :, None]) & (banks[:, None] == banks[:, :, None])  # (B, N, N)
-    place = torch.arange(totals.shape[1], device=totals.device)
-    equal = (totals[:, None] == totals[:, :, None]) & (banks[:, None] == banks[:, :, None]) & (place < place[:, None])
-    rounds = (better | equal).sum(2)
-    possible = totals.isfinite()
     if width == 1:
         return totals.argmax(1, keepdim=True)
+    place = torch.arange(totals.shape[1], device=totals.device)
+    earlier = (totals[:, None] == totals[:, :, None]) & (place < place[:, None])
+    better = (totals[:, None] > totals[:, :, None]) | earlier  # (B, N, N)
+    rounds = (better & (banks[:, None] == banks[:, :, None])).sum(2)
+    possible = totals.isfinite()
     fullest = torch.where(possible, banks, -1).amax(1, keepdim=True)
     rounds = torch.where((rounds == 0) & (banks == fullest), -1, rounds)
     rounds = torch.where(possible, rounds, totals.shape[1])
@@ -86,12 +87,15 @@ class Rule(Protocol):
     def score(self, totals: Tensor, length: int) -> Tensor:
         """What finished outputs of ``length`` tokens, ``<end>`` included, are compared by."""
 
-    def reachable(self, front: Front) -> Tensor | None:
-        """(B,) a score that no hypothesis under way can exceed; None: do not stop for that."""
+    def reachable(self, totals: Tensor, limits: Tensor, written: int | Tensor) -> Tensor | None:
+        """(B,) a score that no hypothesis under way can exceed; None: search on in any case.
+
+        From log-probabilities (B, W), limits (B,) and how many tokens are written, one number or (B,).
+        """
 
     @property
     def distinct(self) -> bool:
-        """Whether an output that has already finished must be left out by comparing."""
+        """Whether two hypotheses may end with the same text, so that outputs must be compared to list each once."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +109,7 @@ class Beam:
 
     With ``groups`` the beam is divided. The groups choose one after the other, and each pays ``diversity`` for
     every time that an earlier one has chosen the same token in this step (Vijayakumar et al., 2016, Hamming
-    diversity). What is paid decides who goes on and is not part of any log-probability.
+    diversity). The price decides which hypotheses go on and is not part of any log-probability.
     """
 
     width: int = 5
@@ -148,23 +152,19 @@ class Beam:
     def score(self, totals: Tensor, length: int | Tensor) -> Tensor:
         return totals / length**self.length_penalty
 
-    def reachable(self, front: Front) -> Tensor | None:
+    def reachable(self, totals: Tensor, limits: Tensor, written: int | Tensor) -> Tensor | None:
         """``log p / L^a`` with the log-probability of the best under way and the most favourable length L.
 
         A log-probability ``s`` only falls from here, ``s' ≤ s ≤ 0``, and the length ``l`` of the output will be
         between ``t + 1`` and the limit. If ``a ≥ 0``, then ``s' / l^a ≤ s' / limit^a ≤ s / limit^a``; if ``a < 0``,
         ``s' / l^a ≤ s' / (t + 1)^a ≤ s / (t + 1)^a``. Coverage is never above zero and can only take away. So once
-        this is below the n-th best finished score, the n best outputs are what they are. Rounding keeps all
+        this is below the n-th best finished score, the n best outputs are certain. Rounding keeps all
         these inequalities, since it is monotonic.
         """
-        return self.bound(front.totals, front.limits, front.written.shape[2])
-
-    def bound(self, totals: Tensor, limits: Tensor, written: int | Tensor) -> Tensor | None:
-        """`reachable`, from log-probabilities (B, W), limits (B,) and how many tokens are written, all or (B,)."""
         if not self.early:
             return None
-        kindest = limits.to(totals.dtype) if self.length_penalty >= 0 else written + 1
-        return totals.amax(1) / kindest**self.length_penalty
+        length = limits.to(totals.dtype) if self.length_penalty >= 0 else written + 1
+        return totals.amax(1) / length**self.length_penalty
 
     def begin(
         self,
@@ -177,25 +177,26 @@ class Beam:
         terms = next((each for each in constraints if isinstance(each, Terms) and each.count), None)
         if terms is not None and self.groups == 1:
             return lambda front, log_probabilities: self._choose_with(terms, front, log_probabilities)
-        return self._choose if observed or self.groups > 1 else self._choose_unobserved
-
-    def _choose(self, front: Front, log_probabilities: Tensor) -> Choice:
-        return self.choose(front.totals, front.last, log_probabilities)
+        if observed or self.groups > 1:
+            return lambda front, log_probabilities: self.choose(front.totals, front.last, log_probabilities)
+        return self._choose_unobserved
 
     def choose(self, totals: Tensor, last: Tensor, log_probabilities: Tensor) -> Choice:
         """From log-probabilities so far (B, W), which sentences must end now (B,), and the next tokens' (B, W, V)."""
-        ending = totals + log_probabilities[:, :, END]  # (B, W)
-        log_probabilities[:, :, : UNK + (not self.unknown)] = -torch.inf
-        going_on = totals.masked_fill(last[:, None], -torch.inf)
+        going_on, ending = self._apart(totals, last, log_probabilities)
         if self.groups > 1:
             return self._in_groups(going_on, ending, log_probabilities)
         return _best(going_on, ending, log_probabilities)
 
+    def _apart(self, totals: Tensor, last: Tensor | None, log_probabilities: Tensor) -> tuple[Tensor, Tensor]:
+        """Totals (B, W) of what may go on, and of each with <end>, which no longer counts as a next token."""
+        ending = totals + log_probabilities[:, :, END]
+        log_probabilities[:, :, : UNK + (not self.unknown)] = -torch.inf
+        return totals if last is None else totals.masked_fill(last[:, None], -torch.inf), ending
+
     def _choose_unobserved(self, front: Front, log_probabilities: Tensor) -> Choice:
         """The same with less work: the W best of all continuations at once, and ends only where there are any."""
-        ending = front.totals + log_probabilities[:, :, END]  # (B, W)
-        log_probabilities[:, :, : UNK + (not self.unknown)] = -torch.inf
-        going_on = front.totals.masked_fill(front.last[:, None], -torch.inf) if front.near else front.totals
+        going_on, ending = self._apart(front.totals, front.last if front.near else None, log_probabilities)
         totals, places = largest_sums(going_on, log_probabilities, self.width)  # (B, W)
         bar = totals[:, -1:]  # an end that counts is no worse than the W-th that goes on
         if log_probabilities.device.type == "cpu" and not bool((ending >= bar).any()):
@@ -209,9 +210,7 @@ class Beam:
 
     def _in_groups(self, going_on: Tensor, ending: Tensor, log_probabilities: Tensor) -> Choice:
         size, width = log_probabilities.shape[2], self.width // self.groups
-        taken = log_probabilities.new_zeros(
-            len(log_probabilities), size
-        )  # (B, V) how often earlier groups have chosen a token
+        taken = log_probabilities.new_zeros(len(log_probabilities), size)  # (B, V) choices of earlier groups
         choices = []
         for first in range(0, self.width, width):
             part = slice(first, first + width)
@@ -222,10 +221,8 @@ class Beam:
         return _side_by_side(choices)
 
     def _choose_with(self, terms: Terms, front: Front, log_probabilities: Tensor) -> Choice:
-        """Candidates that write a term, and slots for those that have come far with them: `decode.banks`."""
-        ending = front.totals + log_probabilities[:, :, END]
-        log_probabilities[:, :, : UNK + (not self.unknown)] = -torch.inf
-        going_on = front.totals.masked_fill(front.last[:, None], -torch.inf)
+        """Candidates that write a term, and slots for those that have most of their terms: `allocate_banks`."""
+        going_on, ending = self._apart(front.totals, front.last, log_probabilities)
         values, tokens = largest(log_probabilities, self.width)
         more, their_values = terms_added(terms, front, log_probabilities, tokens)
         tokens = torch.cat((tokens, more), 2)  # (B, W, k)
@@ -242,9 +239,7 @@ def _best(totals: Tensor, ending: Tensor, log_probabilities: Tensor, price: Tens
     """The W best that go on, (B, W), after paying ``price`` (B, V)."""
     width = totals.shape[1]
     if price is None:
-        values, tokens = largest(
-            log_probabilities, width
-        )  # (B, W, W): no hypothesis has more than W successors among W
+        values, tokens = largest(log_probabilities, width)  # (B, W, W): more than W of one hypothesis cannot go on
         paid = candidates = totals[:, :, None] + values
     else:
         values, tokens = largest(log_probabilities - price[:, None], width)
@@ -255,7 +250,7 @@ def _best(totals: Tensor, ending: Tensor, log_probabilities: Tensor, price: Tens
 
 
 def _choice(tokens: Tensor, totals: Tensor, kept: Tensor, ending: Tensor, rivals: Tensor) -> Choice:
-    """From candidates (B, W, k), those that are kept (B, W), and what an end has to be compared with."""
+    """From candidates (B, W, k), those that are kept (B, W), and what an end is compared with."""
     width, each = tokens.shape[1:]
     bar = torch.cat((rivals, ending), 1).topk(width).values[:, -1:]  # the W-th best
     return Choice(
@@ -269,21 +264,21 @@ def _choice(tokens: Tensor, totals: Tensor, kept: Tensor, ending: Tensor, rivals
 
 def _side_by_side(groups: list[Choice]) -> Choice:
     """The choices of all groups as one."""
-    weighed = [group.considered for group in groups if group.considered is not None]
-    width, each = weighed[0].tokens.shape[1:]
-    kept = torch.cat([one.kept + place * width * each for place, one in enumerate(weighed)], 1)
-    considered = Considered(
-        torch.cat([one.tokens for one in weighed], 1),
-        torch.cat([one.totals for one in weighed], 1),
+    considered = [group.considered for group in groups if group.considered is not None]
+    width, each = considered[0].tokens.shape[1:]
+    kept = torch.cat([group.kept + number * width * each for number, group in enumerate(considered)], 1)
+    together = Considered(
+        torch.cat([group.tokens for group in considered], 1),
+        torch.cat([group.totals for group in considered], 1),
         kept,
-        torch.cat([one.ending for one in weighed], 1),
+        torch.cat([group.ending for group in considered], 1),
     )
     return Choice(
         kept // each,
         torch.cat([group.tokens for group in groups], 1),
         torch.cat([group.totals for group in groups], 1),
         torch.cat([group.ended for group in groups if group.ended is not None], 1),
-        considered,
+        together,
     )
 
 
@@ -335,9 +330,8 @@ class Sample:
     def score(self, totals: Tensor, length: int) -> Tensor:  # noqa: ARG002
         return totals
 
-    def reachable(self, front: Front) -> Tensor | None:  # noqa: ARG002
-        """Nothing: every sample is wanted."""
-        return None
+    def reachable(self, totals: Tensor, limits: Tensor, written: int | Tensor) -> None:
+        """None: every sample is wanted."""
 
     def begin(
         self,

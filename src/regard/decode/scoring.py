@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from regard.decode.search import of_like_length
+from regard.decode.search import log_softmax, of_like_length
 from regard.models.generator import EncoderDecoder
 from regard.nn import masks
 from regard.text.vocabulary import END, PAD
@@ -62,11 +62,7 @@ def _log_probabilities(model: EncoderDecoder, features: Tensor, wanted: Tensor) 
     """Of each wanted token (N,) after its features (N, D): a slice at a time, because V is large."""
     parts = []
     for some, tokens in zip(torch.split(features, ROWS), torch.split(wanted, ROWS), strict=True):
-        log_probabilities = model.project(some)
-        log_probabilities = (
-            log_probabilities if log_probabilities.dtype == torch.float64 else log_probabilities.float()
-        ).log_softmax(-1)  # (N, V)
-        parts.append(log_probabilities.gather(-1, tokens[:, None]).squeeze(-1))
+        parts.append(log_softmax(model.project(some)).gather(-1, tokens[:, None]).squeeze(-1))
     return torch.cat(parts)
 
 
@@ -89,18 +85,9 @@ def utilities(samples: Sequence[str]) -> list[float]:
     from sacrebleu.metrics.chrf import CHRF  # only when it is used
 
     metric, counts = CHRF(), Counter(samples)
-    expected = {
-        text: sum(
-            times * (100.0 if text == other else metric.sentence_score(text, [other]).score)
-            for other, times in counts.items()
-        )
-        / len(samples)
-        for text in counts
-    }
-    return [expected[text] for text in samples]
 
+    def agreement(text: str, other: str) -> float:
+        return 100.0 if text == other else metric.sentence_score(text, [other]).score
 
-def least_risk(samples: Sequence[str]) -> int:
-    """Which sample has the highest expected chrF; the first of equals."""
-    agreement = utilities(samples)
-    return agreement.index(max(agreement))
+    total = {text: sum(times * agreement(text, other) for other, times in counts.items()) for text in counts}
+    return [total[text] / len(samples) for text in samples]

@@ -1,7 +1,7 @@
 """The search loop: one for every model, rule and constraint.
 
-Everything stays on the device, sentences leave the batch when they are done, and a sentence's output does not
-depend on its batch-mates: each has its own limit, its own end, its own constraints and its own chance.
+Everything stays on the device, and sentences leave the batch when they are done. A sentence's output does not depend on
+the others in its batch: each has its own limit, end, constraints and random numbers.
 """
 
 from __future__ import annotations
@@ -16,23 +16,25 @@ from torch import Tensor, nn
 
 from regard.decode.cancel import check_cancelled
 from regard.decode.constraints import Constraint, restrict
-from regard.decode.coverage import Cover
 from regard.decode.front import Choice, Finished, Front, gather
 from regard.decode.rules import Beam, Rule
-from regard.errors import ModelError
+from regard.errors import ModelError, SettingsError
 from regard.models.generator import EncoderDecoder
+from regard.nn.attention import Memory
 from regard.nn.layers import Chain
 from regard.nn.observe import UNOBSERVED, Observer
 from regard.nn.state import State
 from regard.text.vocabulary import PAD
 
-# Rows of like length go together, so that little of a batch is padding.
+BEAM = Beam()
+WORTH_MOVING = 7 / 8  # without a beam, rows stay in place until at most this share of them is left
+LEAST = 1e-4  # attention that a source word counts as having had at least: log 0 would be -inf
 
 
 def of_like_length(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
-    """The numbers of all rows, in groups of at most ``budget`` padded tokens, or of one row.
+    """The numbers of all rows, in groups of at most ``budget`` padded tokens, or of one row: little is padding.
 
-    The longest come first, so that a batch that does not fit into memory shows at once.
+    The longest come first, so that a batch that does not fit into memory fails at once.
     """
     group: list[int] = []
     for row in sorted(range(len(lengths)), key=lambda row: -lengths[row]):
@@ -45,7 +47,7 @@ def of_like_length(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
 
 
 class StepModel(Protocol):
-    """What search knows of a model, or of several: `models.generator.Generator`, `decode.ensemble.Ensemble`."""
+    """What search knows of a model, or of several: `models.generator.Generator`, `Ensemble`."""
 
     def step(
         self, tokens: Tensor, state: State[Any, Any], observer: Observer = UNOBSERVED
@@ -68,8 +70,9 @@ class SearchListener(Protocol):
         """``scores`` (B, W) are those of what ended, -inf where nothing did; ``over`` (B,) the sentences now done."""
 
 
-BEAM = Beam()
-WORTH_MOVING = 7 / 8  # without a beam, rows stay where they are until so few are left that moving them pays
+def log_softmax(logits: Tensor) -> Tensor:
+    """Log-probabilities in float32 at least."""
+    return (logits if logits.dtype == torch.float64 else logits.float()).log_softmax(-1)
 
 
 @torch.inference_mode()
@@ -87,15 +90,15 @@ def search(
 ) -> list[list[Hypothesis]]:
     """Each sentence's outputs, best first, from `start`'s first tokens (B,) and state.
 
-    ``limits`` (B,) are tokens at the most, ``<end>`` included: a hypothesis that gets there is ended. Where the model's
-    numbers are infinite or none, no comparison of them ends anything: such a model is refused.
+    ``limits`` (B,) are tokens at the most, ``<end>`` included: a hypothesis that gets there is ended. A model whose
+    numbers are infinite or NaN is refused, because no comparison of them would end the search.
     ``numbers`` identify sentences across batches, for sampling; without them they are 0, 1, ….
-    An ``observer`` sees and may change what the model computes; coverage brings its own.
+    An ``observer`` sees and may change what the model computes; coverage has its own.
     """
     results: list[list[Hypothesis]] = [[] for _ in range(len(first))]
-    names = range(len(first)) if numbers is None else numbers
-    choose = rule.begin(names, limits, constraints, observed=listener is not None)
-    cover = Cover(rule.coverage_penalty, state) if rule.coverage_penalty else None
+    known = range(len(first)) if numbers is None else numbers
+    choose = rule.begin(known, limits, constraints, observed=listener is not None)
+    coverage = Coverage(rule.coverage_penalty, state) if rule.coverage_penalty else None
     now, most = _opening(limits, rule), int(limits.max())
     state = state.select(now.sentences[:, None].expand(-1, rule.rows)) if rule.rows > 1 else state
     token = first.repeat_interleave(rule.rows)
@@ -103,14 +106,13 @@ def search(
         check_cancelled()
         if now.written.shape[2] >= most:
             raise _without_numbers()
-        logits, state = model.step(token, state, observer if cover is None else cover.watch)
-        log_probabilities = (logits if logits.dtype == torch.float64 else logits.float()).log_softmax(-1)
-        log_probabilities = log_probabilities.reshape(-1, rule.rows, log_probabilities.shape[1])  # (B, W, V)
-        now = now if cover is None else cover.look(now)
+        logits, state = model.step(token, state, observer if coverage is None else coverage.observer)
+        log_probabilities = log_softmax(logits).reshape(-1, rule.rows, logits.shape[1])  # (B, W, V)
+        now = now if coverage is None else coverage.add(now)
         if constraints:
             restrict(log_probabilities, now, constraints, unknown=rule.unknown)
         choice = choose(now, log_probabilities)
-        scores = None if choice.ended is None else _scores(now, choice.ended, rule, cover)
+        scores = None if choice.ended is None else _scores(now, choice.ended, rule, coverage)
         after = _advance(now, choice, scores)
         kept = None
         if after.any_finished or now.near or listener is not None:
@@ -141,7 +143,7 @@ def _without_numbers() -> ModelError:
 
 
 def _opening(limits: Tensor, rule: Rule) -> Front:
-    """Nothing written."""
+    """The front before the first step."""
     count, device = len(limits), limits.device
     totals = rule.opening().to(device).expand(count, -1)
     written = torch.zeros(count, rule.rows, 0, dtype=torch.long, device=device)
@@ -160,11 +162,11 @@ def _rows(front: Front, parents: Tensor | None) -> Tensor:
     return own if parents is None else own[:, :1] + parents
 
 
-def _scores(now: Front, ended: Tensor, rule: Rule, cover: Cover | None) -> Tensor:
-    """Of what ends in this step, (B, W); -inf where nothing does, or where it has been written before."""
+def _scores(now: Front, ended: Tensor, rule: Rule, coverage: Coverage | None) -> Tensor:
+    """Of what ends in this step, (B, W); -inf where nothing does, or where the same text has ended before."""
     scores = rule.score(ended, now.written.shape[2] + 1)
-    if cover is not None:
-        scores = scores + cover.score(now)
+    if coverage is not None:
+        scores = scores + coverage.score(now)
     return scores.masked_fill(_repeated(now, scores), -torch.inf) if rule.distinct else scores
 
 
@@ -187,26 +189,23 @@ def _advance(now: Front, choice: Choice, scores: Tensor | None) -> Front:
         covered = None if covered is None else gather(covered, choice.parents)
     written = torch.cat((written, choice.tokens[:, :, None]), 2)
     after = replace(now, written=written, totals=choice.totals, covered=covered)
-    if scores is None or choice.ended is None or not _may_end(scores):
+    if scores is None or choice.ended is None:
+        return after
+    if scores.device.type == "cpu" and not bool(scores.amax() > -torch.inf):  # on a GPU, asking would wait for it
         return after
     finished = now.finished.merge(now.written, choice.ended, scores)
     return replace(after, finished=finished, count=now.count + scores.isfinite().sum(1), any_finished=True)
 
 
-def _may_end(scores: Tensor) -> bool:
-    """Whether anything ends; where asking would stall the device, it may."""
-    return scores.device.type != "cpu" or bool(scores.amax() > -torch.inf)
-
-
 def _over(after: Front, rule: Rule) -> Tensor:
-    """(B,) as many have ended as there are rows, or nothing is under way, or nothing that is can still win."""
+    """(B,) as many have ended as there are rows, or nothing is under way, or nothing under way can still win."""
     over = (after.count >= rule.rows) | after.totals.amax(1).isneginf()
-    bound = rule.reachable(after)
+    bound = rule.reachable(after.totals, after.limits, after.written.shape[2])
     return after.open & (over if bound is None else over | (bound < after.finished.scores[:, -1]))
 
 
 def _close(after: Front, over: Tensor) -> Front:
-    """Nothing is under way any more in sentences that are over."""
+    """Sentences that are over have no hypothesis under way any more."""
     return replace(after, open=after.open & ~over, totals=after.totals.masked_fill(over[:, None], -torch.inf))
 
 
@@ -219,6 +218,67 @@ def _collect(done: Front, results: list[list[Hypothesis]]) -> None:
             for tokens, length, total, score in zip(*rows, strict=True)
             if score > -math.inf
         ]
+
+
+# Coverage: how much of the source an output has attended to (Wu et al., 2016).
+
+
+class Coverage:
+    """The coverage of all hypotheses of one search: ``β Σ_s log min(Σ_t α_ts, 1)``."""
+
+    def __init__(self, penalty: float, state: State[Any, Any]) -> None:
+        self.observer = _CrossWeights()
+        self._penalty = penalty
+        self._mask = _source_mask(state, penalty)  # (sentences, S) which source words there are to cover
+
+    def add(self, front: Front) -> Front:
+        """The front with the attention of the last step, averaged over layers, heads and models."""
+        weights = torch.stack(self.observer.seen).mean(0)  # (B, W, S)
+        self.observer.seen.clear()
+        return replace(front, covered=weights if front.covered is None else front.covered + weights)
+
+    def score(self, front: Front) -> Tensor:
+        """(B, W); zero when every source word has been attended to with a total weight of 1."""
+        assert front.covered is not None
+        missing = front.covered.clamp(LEAST, 1.0).log().masked_fill(~self._mask[front.sentences][:, None], 0.0)
+        return self._penalty * missing.sum(2)
+
+
+class _CrossWeights:
+    """An observer that collects cross-attention weights, the mean of each layer's heads."""
+
+    active = True
+
+    def __init__(self, place: str | int = "", seen: list[Tensor] | None = None) -> None:
+        self._place = place
+        self.seen: list[Tensor] = [] if seen is None else seen
+
+    def at(self, place: str | int) -> _CrossWeights:
+        return _CrossWeights(place, self.seen)
+
+    def see(self, name: str, value: Tensor) -> Tensor:
+        if name == "weights" and self._place == "cross":
+            self.seen.append(value.mean(1))  # (B, W, S)
+        return value
+
+
+def _source_mask(state: State[Any, Any], penalty: float) -> Tensor:
+    memory = _memory(state.source)
+    if memory is None:
+        raise SettingsError(
+            f"coverage_penalty = {penalty}: this model has no attention over a source, so nothing says what is "
+            "covered; use 0"
+        )
+    keys = memory.keys
+    everything = torch.ones(len(keys), keys.shape[2], dtype=torch.bool, device=keys.device)
+    return everything if memory.mask is None else memory.mask
+
+
+def _memory(tree: Any) -> Memory | None:
+    """The first memory in nested tuples."""
+    if isinstance(tree, tuple):
+        return next((memory for memory in map(_memory, tree) if memory is not None), None)
+    return tree if isinstance(tree, Memory) else None
 
 
 # Several models that write as one.
@@ -257,7 +317,7 @@ class Ensemble(nn.Module):
                     f"ensemble[{number}]: writes one of {logits.shape[1]:,} tokens, the first model one of "
                     f"{log_probabilities[0].shape[1]:,}; models of an ensemble share one vocabulary"
                 )
-            log_probabilities.append((logits if logits.dtype == torch.float64 else logits.float()).log_softmax(-1))
+            log_probabilities.append(log_softmax(logits))
             states.append(own)
         return torch.stack(log_probabilities).logsumexp(0) - math.log(len(log_probabilities)), _join(states)
 

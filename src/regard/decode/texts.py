@@ -1,13 +1,14 @@
-"""Texts in, texts out: sentences, pieces, batches of like length, the search, and everything back in its place.
+"""Texts in, texts out: sentences, pieces, batches of like length, the search, and outputs in the order of the texts.
 
     text → sentences, as they are read → parts that fit → ids → sorted batches → search → ids → text
 
-Order is kept, what is between sentences stays as it is, and no text depends on which others it came with.
+Order is kept, what is between sentences stays as it is, and no output depends on the other texts of a call.
 """
 
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,7 +19,6 @@ from torch.nn.utils.rnn import pad_sequence
 
 from regard.decode.cancel import check_cancelled
 from regard.decode.constraints import Constraint, Forbidden, Minimum, NoRepeat, Prefix, Terms, required, terms_in
-from regard.decode.copying import copied_in_order
 from regard.decode.engines.engine import Searcher
 from regard.decode.options import SLACK, Options
 from regard.decode.scoring import utilities
@@ -31,11 +31,15 @@ from regard.text.sentences import Cut
 from regard.text.tokenizers import Tokenizers
 from regard.text.vectors import Vectors
 from regard.text.vocabulary import PAD, UNK
-from regard.text.words import NO_BREAK, WordTokenizer, space_words
+from regard.text.words import JOINER, MARKS, NO_BREAK, WordTokenizer, raised, space_words
 
-# Sentences that are longer than a model can take: cut at the best boundary, never truncated.
-#
-# Clauses first, then words; only a single word that is too long by itself is cut inside.
+BUDGET = 8192  # source tokens times hypotheses in one batch
+CPU_BUDGET = 4096  # on a CPU, whose caches are smaller
+MORE_WAYS = 50  # searches of a batch, each with more spellings of the forbidden words, before it gives up
+_FULL_STOPS = "。！？」』）"  # after which scripts without spaces have none
+
+# Sentences longer than a model can take are cut at the best boundary, never truncated: at clauses first, then between
+# words; only a single word that is too long is cut inside.
 
 Length = Callable[[str], int]  # of a text, in pieces
 
@@ -79,23 +83,17 @@ def _halves(text: str, length: Length, longest: int) -> list[str]:
     return [*_halves(text[:middle], length, longest), *_halves(text[middle:], length, longest)]
 
 
-BUDGET = 8192  # source tokens times hypotheses in one batch
-CPU_BUDGET = 4096  # on a CPU, where what does not fit into its caches costs more than another step
-MORE_WAYS = 50  # ways to spell a forbidden word that are found out at the most
-_FULL_STOPS = "。！？」』）"  # after which scripts without spaces have none
-
-
 @dataclass(frozen=True)
 class Part:
-    """A sentence, or the part of a long one that went through the model at once, and what was written for it."""
+    """A sentence, or the part of a long one that goes through the model at once, and what was written for it."""
 
     source: str  # as it was read
     tokens: tuple[int, ...] = ()  # without <end>
-    text: str = ""  # what they say
+    text: str = ""  # the same as text
     sentence: int = 0  # of the text, from 0
-    source_word: int = 0  # which word of the text is its first
-    target_word: int = 0  # and of the output
-    number: int = 0  # of the text, which decides its chance
+    source_word: int = 0  # number of its first word in the text
+    target_word: int = 0  # and in the output
+    number: int = 0  # of the text, from which its random numbers follow
     first: bool = True  # whether the output begins here
 
 
@@ -106,7 +104,7 @@ class Output:
     text: str
     log_probability: float
     score: float  # what the rule, or the risk, compares outputs by
-    parts: tuple[Part, ...] = ()  # of sentences that were left as they are there is none
+    parts: tuple[Part, ...] = ()  # none for a sentence that was left as it is
 
 
 Copy = Callable[[Sequence[Part]], list[str]]  # the texts of parts, with source words in the place of <unk>
@@ -114,13 +112,13 @@ Copy = Callable[[Sequence[Part]], list[str]]  # the texts of parts, with source 
 
 @dataclass(frozen=True)
 class TextSearch:
-    """A model with its tokenizers."""
+    """Searches for the outputs of texts, with a model and its tokenizers."""
 
     searcher: Searcher
     tokenizers: Tokenizers
     device: torch.device
     longest: int = 1000  # source pieces that go through the model at once
-    copy: Copy | None = None  # finds the source word of an <unk>; without, the first is the first unknown word's
+    copy: Copy | None = None  # finds the source word of each <unk>; None: unknown words are copied in order
 
     @property
     def model(self) -> EncoderDecoder | Ensemble:
@@ -140,35 +138,35 @@ class TextSearch:
         budget: int | None = None,
         listener: SearchListener | None = None,
     ) -> list[list[Output]]:
-        """Each text's outputs, best first. ``numbers`` are those of the texts, 0, 1, …, which decide their chance.
+        """Each text's outputs, best first. Sampling draws by the ``numbers`` of the texts, else by 0, 1, ….
 
-        A ``listener`` gets every step and every target piece.
+        A ``listener`` gets every step of the search.
         """
         passages = [self.read(text) for text in texts]
-        named = range(len(texts)) if numbers is None else numbers
-        parts = [self._parts(passage, number) for number, passage in zip(named, passages, strict=True)]
+        known = range(len(texts)) if numbers is None else numbers
+        parts = [self._parts(passage, number) for number, passage in zip(known, passages, strict=True)]
         training = self.model.training
-        if training:  # else one visits every module for nothing, which short texts feel
+        if training:  # `eval` visits every module, which takes as long as a short text
             self.model.eval()
         budget = budget or (CPU_BUDGET if self.device.type == "cpu" else BUDGET)
         try:
-            found = iter(self._search_all(list(chain(*parts)), options, budget, listener))
+            outputs = iter(self._search_all(list(chain(*parts)), options, budget, listener))
         finally:
             if training:
                 self.model.train()
         return [
-            _joined_ranks(passage, [next(found) for _ in several], options)
+            _joined_ranks(passage, [next(outputs) for _ in several], options)
             for passage, several in zip(passages, parts, strict=True)
         ]
 
     def read(self, text: str) -> Passage:
-        """The text in sentences, with what the run has never seen."""
+        """The text in sentences, with the words that the run has never seen."""
         if isinstance(self.tokenizers.source, Vectors):
             return whole(text)
         return read(text, self.tokenizers.known)
 
     def parts(self, text: str) -> list[str]:
-        """What goes through the model of a text: its sentences, long ones in parts; none of an empty one."""
+        """The sentences of a text that go through the model, long ones in parts; none of an empty text."""
         return [part.source for part in self._parts(self.read(text), 0)]
 
     def check_whole(self, text: str) -> None:
@@ -179,39 +177,38 @@ class TextSearch:
             )
 
     def _parts(self, passage: Passage, number: int) -> list[Part]:
-        encode, found = self.tokenizers.source.encode, list[Part]()
+        encode, parts = self.tokenizers.source.encode, list[Part]()
+        vectors = isinstance(self.tokenizers.source, Vectors)  # a picture is read as a whole
         around = len(self.tokenizers.framed(()))  # <end> is read too
         longest = self.longest if self.most is None else min(self.longest, self.most - around)
         for sentence, ((start, _), reading) in enumerate(zip(passage.cut.spans, passage.readings, strict=True)):
             if reading.left:
                 continue
             word = word_at(passage.text, start)
-            vectors = isinstance(self.tokenizers.source, Vectors)  # a picture is read as a whole
-            pieces = [reading.text] if vectors else split(reading.text, lambda part: len(encode(part)), longest)
-            for text in pieces:
-                part = Part(text, sentence=sentence, source_word=word, number=number, first=not found)
-                found.append(part)
+            texts = [reading.text] if vectors else split(reading.text, lambda part: len(encode(part)), longest)
+            for text in texts:
+                parts.append(Part(text, sentence=sentence, source_word=word, number=number, first=not parts))
                 word += len(space_words(text))
-        return found
+        return parts
 
     # From parts to outputs
 
     def _search_all(
         self, parts: list[Part], options: Options, budget: int, listener: SearchListener | None
     ) -> list[list[Output]]:
-        """One list for each part. Where a source has words to copy, and only there, <unk> may be written."""
+        """One list for each part. Only where a source has unknown words to copy, <unk> may be written."""
         results: list[list[Output]] = [[] for _ in parts]
         sources = [self.tokenizers.read(part.source) for part in parts]
         copies = self.copies(options)
-        gaps = [copies and UNK in source for source in sources]
-        unknown = replace(options, rule=replace(options.rule, unknown=True)) if any(gaps) else options
-        for gap, wanted in ((False, options), (True, unknown)):
-            rows = [row for row in range(len(parts)) if gaps[row] == gap]
+        unknown = [copies and UNK in source for source in sources]
+        for with_unknown in sorted(set(unknown)):
+            rows = [row for row in range(len(parts)) if unknown[row] == with_unknown]
+            wanted = replace(options, rule=replace(options.rule, unknown=True)) if with_unknown else options
             own = [parts[row] for row in rows], [sources[row] for row in rows]
-            found = self._search_alike(*own, wanted, budget, listener)
-            for row, outputs in zip(rows, found, strict=True):
-                results[row] = outputs
-        return self._copied(results) if any(gaps) else results
+            required = _Requirements(self.tokenizers, wanted, *own, self.most)
+            for row, hypotheses in zip(rows, self._search_alike(required, budget, listener), strict=True):
+                results[row] = [self._output(parts[row], each) for each in hypotheses]
+        return self._copied(results) if any(unknown) else results
 
     def copies(self, options: Options) -> bool:
         """Whether unknown words are copied: where both vocabularies are of words, unless it is switched off."""
@@ -242,57 +239,44 @@ class TextSearch:
         return [[renamed(each) for each in outputs] for outputs in results]
 
     def _search_alike(
-        self,
-        parts: list[Part],
-        sources: list[list[int]],
-        options: Options,
-        budget: int,
-        listener: SearchListener | None,
-    ) -> list[list[Output]]:
-        """What the engine finds and, of the rest, what our own search does."""
-        results: list[list[Output]] = [[] for _ in parts]
-        left = list(range(len(parts)))
-        if listener is None and left:
+        self, required: _Requirements, budget: int, listener: SearchListener | None
+    ) -> list[list[Hypothesis]]:
+        """The outputs of the engine and, for parts that it leaves, of our own search."""
+        results: list[list[Hypothesis]] = [[] for _ in required.parts]
+        if listener is None:
             check_cancelled()
-            limits = _Requirements(self.tokenizers, options, parts).limits(sources, self.most)
-            for row, outputs in enumerate(self.searcher.ask(sources, limits, options, budget)):
-                results[row] = [self._output(parts[row], each) for each in outputs or []]
-            left = [row for row in left if not results[row]]
-        for places in of_like_length([len(sources[row]) for row in left], budget // options.rule.rows):
-            group = [left[place] for place in places]
-            required = _Requirements(self.tokenizers, options, [parts[row] for row in group])
-            found = self._search([sources[row] for row in group], required, listener)
-            for row, hypotheses in zip(group, found, strict=True):
-                results[row] = [self._output(parts[row], each) for each in hypotheses]
+            results = self.searcher.ask(required.sources, required.limits, required.options, budget)
+        left = [row for row, hypotheses in enumerate(results) if not hypotheses]
+        lengths = [len(required.sources[row]) for row in left]
+        for group in of_like_length(lengths, budget // required.options.rule.rows):
+            for row, hypotheses in self._search([left[place] for place in group], required, listener).items():
+                results[row] = hypotheses
         return results
 
     def _search(
-        self, sources: list[list[int]], required: _Requirements, listener: SearchListener | None
-    ) -> list[list[Hypothesis]]:
-        """Search one batch; again, where a forbidden word was written in a way not thought of before."""
-        source = pad_sequence([torch.tensor(row) for row in sources], batch_first=True, padding_value=PAD)
-        source = source.to(self.device)
-        limits = torch.tensor(required.limits(sources, self.most), device=self.device)
-        results: list[list[Hypothesis]] = [[] for _ in sources]
-        rows = list(range(len(sources)))
-        forbidden: set[tuple[int, ...]] = set(required.forbidden)
-        rule = required.options.rule
+        self, rows: list[int], required: _Requirements, listener: SearchListener | None
+    ) -> dict[int, list[Hypothesis]]:
+        """Search some rows as one batch; search those again that spell a forbidden word in a new way."""
+        rule, forbidden = required.options.rule, set(required.forbidden)
         writer = self.searcher.writer(rule)
+        sources = [torch.tensor(required.sources[row]) for row in rows]
+        source = pad_sequence(sources, batch_first=True, padding_value=PAD).to(self.device)
+        places = {row: place for place, row in enumerate(rows)}
+        results: dict[int, list[Hypothesis]] = {}
         for _ in range(MORE_WAYS):
             with torch.inference_mode():
-                first, state = writer.start(source[rows])
+                first, state = writer.start(source[[places[row] for row in rows]])
             found = search(
                 writer,
                 first,
                 state,
-                limits[rows],
+                torch.tensor([required.limits[row] for row in rows], device=self.device),
                 rule=rule,
-                constraints=required.constraints(rows, sources, forbidden),
+                constraints=required.constraints(rows, forbidden),
                 numbers=[required.parts[row].number for row in rows],
                 listener=listener,
             )
-            for row, hypotheses in zip(rows, found, strict=True):
-                results[row] = hypotheses
+            results.update(zip(rows, found, strict=True))
             more = {row: ways for row in rows if (ways := required.slips(results[row], row))}
             if not more:
                 return results
@@ -302,43 +286,43 @@ class TextSearch:
             f"forbidden = {required.options.forbidden}: the model finds ever new ways to write this; forbid other words"
         )
 
-    def _output(self, part: Part, found: Hypothesis) -> Output:
-        text = self.tokenizers.target.decode(found.tokens)
-        written = replace(part, tokens=tuple(found.tokens), text=text)
-        return Output(text, found.log_probability, found.score, (written,))
+    def _output(self, part: Part, hypothesis: Hypothesis) -> Output:
+        text = self.tokenizers.target.decode(hypothesis.tokens)
+        written = replace(part, tokens=tuple(hypothesis.tokens), text=text)
+        return Output(text, hypothesis.log_probability, hypothesis.score, (written,))
 
 
-def _joined_ranks(passage: Passage, found: list[list[Output]], options: Options) -> list[Output]:
+def _joined_ranks(passage: Passage, parts: list[list[Output]], options: Options) -> list[Output]:
     """The outputs of a text from those of its parts: the best with the best, the second with the second."""
-    ranked = [_by_risk(outputs) if options.risk else outputs for outputs in found]
+    ranked = [_by_risk(outputs) if options.risk else outputs for outputs in parts]
     return [
         _joined(passage, [outputs[min(rank, len(outputs) - 1)] for outputs in ranked])
         for rank in range(max(map(len, ranked), default=1))
     ]
 
 
-def _joined(passage: Passage, found: list[Output]) -> Output:
+def _joined(passage: Passage, outputs: list[Output]) -> Output:
     """One output of a text: its sentences where they were, with what is between them."""
     written: list[list[str]] = [[] for _ in passage.readings]
-    for output in found:
+    for output in outputs:
         written[output.parts[0].sentence].append(output.text)
     pairs = zip(written, passage.cut.sentences, passage.readings, strict=True)
     sentences = [sentence if reading.left else " ".join(filter(None, texts)) for texts, sentence, reading in pairs]
     whole = Cut(tuple(sentences), tuple(_gaps(passage.cut.between, sentences)))
     text, starts = whole.join(sentences), whole.spans
     parts: list[Part] = []
-    words: dict[int, int] = {}  # of each sentence, its next word
-    for output in found:
+    words: dict[int, int] = {}  # the number of each sentence's next word
+    for output in outputs:
         part = output.parts[0]
         word = words.get(part.sentence, word_at(text, starts[part.sentence][0]))
         parts.append(replace(part, target_word=word))
         words[part.sentence] = word + len(space_words(output.text))
-    score = sum(output.score for output in found) / max(1, len(found))
-    return Output(text, sum(output.log_probability for output in found), score, tuple(parts))
+    score = sum(output.score for output in outputs) / max(1, len(outputs))
+    return Output(text, sum(output.log_probability for output in outputs), score, tuple(parts))
 
 
 def _gaps(between: Sequence[str], sentences: Sequence[str]) -> Iterator[str]:
-    """What is between sentences; where that is nothing, as in Chinese, a space if both outputs have such."""
+    """What is between sentences; a space where that is nothing, as in Chinese, and both outputs have spaces."""
     for place, gap in enumerate(between):
         before, after = "".join(sentences[max(0, place - 1) : place]), "".join(sentences[place : place + 1])
         spaced = before and after and not (is_unspaced(before[-1]) or is_unspaced(after[0]) or after[0].isspace())
@@ -346,47 +330,53 @@ def _gaps(between: Sequence[str], sentences: Sequence[str]) -> Iterator[str]:
 
 
 def word_at(text: str, place: int) -> int:
-    """The number of the word that a place in a text is in, or before."""
+    """The number of the word at a place in a text, or of the next one."""
     before = text[:place]
     inside = bool(before) and (not before[-1].isspace() or before[-1] in NO_BREAK)
     return len(space_words(before)) - inside
 
 
 def _by_risk(samples: list[Output]) -> list[Output]:
-    """The sample most like all others first; what was drawn twice is shown once."""
+    """The samples, the one most like all others first; a text that was drawn twice is listed once."""
     agreement = utilities([sample.text for sample in samples])
     rated = {sample.text: replace(sample, score=score) for sample, score in zip(samples, agreement, strict=True)}
     return sorted(rated.values(), key=lambda sample: -sample.score)
 
 
 class _Requirements:
-    """What is asked of the outputs of one batch, in tokens."""
+    """What the options ask of the outputs of some parts, in tokens."""
 
-    def __init__(self, tokenizers: Tokenizers, options: Options, parts: list[Part]) -> None:
-        self.options, self.parts = options, parts
+    def __init__(
+        self,
+        tokenizers: Tokenizers,
+        options: Options,
+        parts: list[Part],
+        sources: list[list[int]],
+        most: int | None,  # positions of the model, if they are limited
+    ) -> None:
+        self.options, self.parts, self.sources = options, parts, sources
         self._target = target = tokenizers.target
         self.prefix = required(target, "prefix", options.prefix) if options.prefix else []
         self.forbidden = [tuple(required(target, "forbidden", word)) for word in options.forbidden]
         self.begin = list(tokenizers.begin)
         self.prefixes = [self.begin + (self.prefix if part.first else []) for part in parts]
-        sources = [part.source for part in parts]
-        terms = terms_in(sources, options.glossary) if options.glossary else [[] for _ in sources]
+        terms = terms_in([part.source for part in parts], options.glossary or {})
         self.terms = [[required(target, "glossary", term) for term in each] for each in terms]
+        self.limits = [
+            min(self._limit(*pair), sys.maxsize if most is None else most)
+            for pair in zip(sources, self.terms, strict=True)
+        ]
 
-    def limits(self, sources: list[list[int]], most: int | None) -> list[int]:
-        """Tokens at the most, ``<end>`` included; never so few that what must be there does not fit."""
-        must = [len(self.begin + self.prefix) + sum(map(len, terms)) + 1 for terms in self.terms]
-        usual = [int(self.options.longest * (len(source) - 1)) + SLACK + len(self.begin) for source in sources]
-        limits = [max(pair) for pair in zip(usual, must, strict=True)]
-        return limits if most is None else [min(limit, most) for limit in limits]
+    def _limit(self, source: list[int], terms: list[list[int]]) -> int:
+        """Tokens at the most, ``<end>`` included; always enough for prefix and terms."""
+        usual = int(self.options.longest * (len(source) - 1)) + SLACK + len(self.begin)
+        return max(usual, len(self.begin + self.prefix) + sum(map(len, terms)) + 1)
 
-    def constraints(
-        self, rows: list[int], sources: list[list[int]], forbidden: set[tuple[int, ...]]
-    ) -> list[Constraint]:
-        """For these of the batch's sentences."""
+    def constraints(self, rows: list[int], forbidden: set[tuple[int, ...]]) -> list[Constraint]:
+        """The constraints of some of the parts."""
         found: list[Constraint] = []
         if self.options.shortest:
-            found.append(Minimum([int(self.options.shortest * (len(sources[row]) - 1)) for row in rows]))
+            found.append(Minimum([int(self.options.shortest * (len(self.sources[row]) - 1)) for row in rows]))
         if self.options.no_repeat:
             found.append(NoRepeat(self.options.no_repeat))
         if forbidden:
@@ -398,7 +388,7 @@ class _Requirements:
         return found
 
     def slips(self, hypotheses: list[Hypothesis], row: int) -> set[tuple[int, ...]]:
-        """Token sequences that spell a forbidden word otherwise than its tokenizer does: *for* + *bid*."""
+        """Token sequences that spell a forbidden word in another way than its tokenizer: *for* + *bid*."""
         found = set()
         for word in self.options.forbidden:
             for hypothesis in hypotheses:
@@ -407,7 +397,7 @@ class _Requirements:
         return found - {()}
 
     def _shortest_with(self, word: str, written: list[int]) -> tuple[int, ...]:
-        """The fewest neighbouring tokens that have the word in them, of those behind the prefix that was asked for."""
+        """The fewest neighbouring tokens after the required prefix that contain the word."""
         for size in range(1, len(written) + 1):
             for start in range(len(written) - size + 1):
                 if _has_word(self._target.decode(written[start : start + size]), word):
@@ -417,3 +407,35 @@ class _Requirements:
 
 def _has_word(text: str, word: str) -> bool:
     return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text) is not None
+
+
+# Words that a vocabulary does not have are copied from the source to the output as they are written.
+
+
+def unknown_words(tokenizers: Tokenizers, source: str) -> dict[int, str]:
+    """What each <unk> of a source stands for: the word as it is written, by the place of its piece."""
+    ids, pieces = tokenizers.source.encode(source), tokenizers.source.pieces(source)
+    marks = ["", *(piece if piece in MARKS else "" for piece in pieces)]
+    target = tokenizers.target
+    if isinstance(target, WordTokenizer) and target.case == "mark":  # the model writes marks for capitals itself
+        marks = [""] * len(marks)
+    return {place: _written(pieces[place], marks[place]) for place, number in enumerate(ids) if number == UNK}
+
+
+def _written(piece: str, mark: str) -> str:
+    """A word by itself; a punctuation mark keeps the joiner that ties it to what is before it."""
+    bare = piece.removeprefix(JOINER) or piece
+    return raised(mark, bare) if any(map(str.isalnum, bare)) else piece
+
+
+def copied(tokenizers: Tokenizers, tokens: Sequence[int], words: Sequence[str]) -> str:
+    """The text of tokens with these words in the place of each <unk>; where there are too few, it is left out."""
+    target, rest = tokenizers.target, iter(words)
+    assert isinstance(target, WordTokenizer)
+    pieces = (next(rest, "") if token == UNK else target.token(token) for token in tokens)
+    return target.join(piece for piece in pieces if piece)
+
+
+def copied_in_order(tokenizers: Tokenizers, source: str, tokens: Sequence[int]) -> str:
+    """The first <unk> becomes the first unknown word of the source, and so on: for models without attention."""
+    return copied(tokenizers, tokens, list(unknown_words(tokenizers, source).values()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from torch import Tensor
@@ -22,7 +22,7 @@ Reason = Literal[
     "worse",  # finished: others that finished were better
     "full",  # kept, but as many had finished as the beam is wide
     "beaten",  # kept, but it could not beat what had finished any more
-    "limit",  # kept, but there was nothing more to be written
+    "limit",  # kept, but nothing more could be written
 ]
 
 
@@ -56,13 +56,9 @@ class Tree:
             node = self.nodes[node.parent]
         return [token for token in reversed(written) if token != END]
 
-    def to_dict(self) -> dict[str, Any]:
-        """As plain values, ready for JSON."""
-        return {"nodes": [asdict(node) for node in self.nodes], "outputs": list(self.outputs)}
-
 
 class Trees:
-    """A listener that grows one tree a sentence. It copies every step from the device: for looking, not for speed."""
+    """A listener that grows one tree a sentence. It copies every step from the device, which is slow."""
 
     def __init__(self, rule: Rule) -> None:
         self.rule = rule
@@ -105,7 +101,7 @@ class Trees:
 def _continue(
     tree: Tree, parents: Sequence[int], length: int, kept: list[int], weighed: Iterable[tuple[list[Any], ...]]
 ) -> list[int]:
-    """Add what goes on or might have; returns the node in each slot, -1 where there is none.
+    """Add the continuations, kept or pruned; returns the node in each slot, -1 where there is none.
 
     ``weighed`` are the tokens, totals and scores of each hypothesis; ``kept`` says which of all of them fill the slots.
     """

@@ -1,1 +1,1 @@
-"""What a run is worth: evaluate, compare, report; as data."""
+"""Measuring runs: evaluate, compare, report, faithful; the results as data."""

@@ -1,4 +1,4 @@
-"""Runs side by side: the same text through each, then scores, paired tests, lengths, sentences and cost."""
+"""Comparing runs: the same text through each, then scores, paired tests, lengths, sentences and cost."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import hashlib
 import platform
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
@@ -26,7 +27,7 @@ from regard.decode.rules import Beam
 from regard.device import pick_device
 from regard.errors import ModelError, ResourceError, SettingsError
 from regard.evaluate.comparison import Comparison, Conditions, Cost, Row
-from regard.evaluate.evaluate import Texts, check_measures
+from regard.evaluate.evaluate import Texts, check_measures, translate
 from regard.fable.sentence import Language
 from regard.files import new_file
 from regard.metrics.baselines import baselines
@@ -42,7 +43,6 @@ from regard.tasks.corpus import Fable, Files, materials
 from regard.tasks.load import evaluate, labels_of, load, task_of
 from regard.tasks.predictor import Result, Rows
 from regard.tasks.task import Task
-from regard.tasks.translator import Translator
 from regard.text.sentences import one_line
 
 HELD_OUT = 500  # sentences of the built-in corpus, by default
@@ -78,7 +78,7 @@ def compare(
     tell: Tell | None = None,
     progress: Progress | None = None,
 ) -> Comparison:
-    """Translate a test with every run and say who is better, where, by how much and at what cost.
+    """Translate a test with every run: which is better, where, by how much and at what cost.
 
     Without `source` and `target` the test is what all runs share: the held-out part of the built-in corpus, or the
     validation files. `others` are rows from elsewhere. `texts` is a folder that gets every text, a sentence a line.
@@ -105,9 +105,11 @@ def compare(
 def conditions(
     material: Texts | LabelledSet, device: torch.device, measure: MeasureSettings, decode: DecodeSettings | None = None
 ) -> Conditions:
-    """How numbers on this material come about; `decode` is None where nothing is searched for."""
+    """How the numbers were made; `decode` is None where there is no search."""
     sha256, count = material.fingerprint()
     rule = None if decode is None else Options.of(decode).rule
+    versions = {"regard": __version__, "sacrebleu": version("sacrebleu"), "torch": torch.__version__}
+    versions |= {"numpy": np.__version__, "python": platform.python_version()}
     return Conditions(
         data=material.name,
         sentences=count,
@@ -118,7 +120,7 @@ def conditions(
         resamples=measure.resamples,
         trials=measure.trials,
         seed=measure.seed,
-        versions=versions(),
+        versions=versions,
         how=() if decode is None else how(decode),
         held_out=material.held_out,
     )
@@ -133,22 +135,16 @@ def _compare_labels(
     predictors = [labels_of(run.folder, str(device)) for run in opened.values()]
     calls, texts = [predictor.read for predictor in predictors], material.sample()
     (_, together), alone = take_turns(calls, texts), one_by_one(calls, texts)
+    scores = [qualities(evaluate(run.folder, material, str(device))) for run in opened.values()]
     rows = [
-        Row(name, _measured(run, material, device), cost(run, predictor.model, *spent), origin=origin(run))
-        for (name, run), predictor, *spent in zip(opened.items(), predictors, together, alone, strict=True)
+        Row(name, score, cost(run, predictor.model, *spent), origin=origin(run))
+        for (name, run), score, predictor, *spent in zip(
+            opened.items(), scores, predictors, together, alone, strict=True
+        )
     ]
     first = next(iter(opened.values())).settings
     counted = baseline_rows(first, material, say) if material.task.counting else []
     return Comparison((*rows, *counted, *others), (), (), facts)
-
-
-def _measured(run: Run, material: LabelledSet, device: torch.device) -> tuple[Quality, ...]:
-    return qualities(evaluate(run.folder, material, str(device)))
-
-
-def versions() -> dict[str, str]:
-    own = {"regard": __version__, "sacrebleu": version("sacrebleu"), "torch": torch.__version__}
-    return own | {"numpy": np.__version__, "python": platform.python_version()}
 
 
 def judged(
@@ -277,7 +273,7 @@ def _systems(
 ) -> list[System]:
     """Every run's cost and outputs, all models in this process and taking turns."""
     translators = [load(run.folder, device=str(device), engine=engine) for run in runs.values()]
-    calls = [_caller(translator, options) for translator in translators]
+    calls = [partial(translate, translator, options=options) for translator in translators]
     tell(f"translating with {', '.join(runs)}, in turns")
     outputs, each = take_turns(calls, material.sources, progress)
     alone = one_by_one(calls, material.sources)
@@ -287,10 +283,6 @@ def _systems(
             runs.items(), translators, outputs, each, alone, strict=True
         )
     ]
-
-
-def _caller(translator: Translator, options: Options) -> Translate:
-    return lambda sources: [one_line(each.text) for each in translator.stream(sources, options)]
 
 
 def take_turns(

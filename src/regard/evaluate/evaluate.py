@@ -16,7 +16,7 @@ from regard.decode import scoring
 from regard.decode.options import Options
 from regard.decode.texts import Output, Part
 from regard.errors import DataError, RegardError, SettingsError
-from regard.explain.alignment import align_texts
+from regard.explain.alignment import attend, sides
 from regard.explain.doubt import Doubt, doubts
 from regard.metrics.alignment import (
     AlignmentQuality,
@@ -41,6 +41,7 @@ from regard.text.vectors import Vectors, inlined
 from regard.text.vocabulary import END
 from regard.text.words import WordTokenizer, split_words
 
+ALIGNED = 256  # pairs aligned together
 CHUNK = 1024  # lines translated or scored together: enough to sort them by length
 LONGEST = 10_000  # pieces of a line to score; more is no sentence, and would not fit into memory
 
@@ -82,7 +83,7 @@ class Evaluation:
 
 
 def check_measures(how: MeasureSettings) -> None:
-    """Complain before any work is done."""
+    """Check the settings before any work is done."""
     metrics_named(how.metrics, how.tokenize)
     bucket_names(how.edges or LENGTHS)
     if how.resamples < 0:
@@ -159,13 +160,16 @@ def training_counts(run: Run, sources: Iterable[str]) -> Counts:
 
 
 def aligned(translator: Translator, sources: Sequence[str], targets: Sequence[str]) -> list[Links]:
-    """The links that the run's best aligner reads between given texts and their translations."""
-    return align_texts(translator.model, translator.tokenizers, sources, targets, translator.aligner)
+    """The links that the run's best aligner reads between given texts and their translations.
 
-
-def swapped(links: Sequence[Links]) -> list[Links]:
-    """The links of the other direction, source first again."""
-    return [frozenset((target, source) for source, target in each) for each in links]
+    The weights of no more than `ALIGNED` pairs are held at once.
+    """
+    found: list[Links] = []
+    for first in range(0, len(sources), ALIGNED):
+        texts = zip(sources[first : first + ALIGNED], targets[first : first + ALIGNED], strict=True)
+        pairs = [sides(translator.tokenizers, source, target) for source, target in texts]
+        found += map(translator.aligner.align, attend(translator.model, pairs))
+    return found
 
 
 def alignment_of(
@@ -215,7 +219,7 @@ def score(translator: Translator, pairs: Iterable[Sequence[str]]) -> Iterator[li
         before += len(chunk)
 
 
-# A corpus, sorted by how far its translations are to be doubted.
+# A corpus, sorted by doubt.
 
 DOUBTED_CHUNK = 512  # texts at a time
 Doubted = tuple[int, str, str, Doubt]  # line, source, target

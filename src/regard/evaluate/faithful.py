@@ -1,8 +1,7 @@
-"""Measuring which map to believe for a run: what ``regard faithful`` does. What the figures are, see
-`regard.explain.faithful`.
+"""Measuring which map to believe for a run: ``regard faithful``. `regard.explain.faithful` defines the figures.
 
-The words that a map puts first are blanked out (their embedding is zero), as masking does to one word at a time: so
-masking is judged by means like its own, and comes first more easily than others.
+The words that a map puts first are blanked out (their embedding is zero). Masking does the same to one word at a time,
+so the measurement favours it.
 """
 
 from __future__ import annotations
@@ -40,15 +39,15 @@ ROWS = 8  # output words of a sentence that are measured, drawn by chance
 LONGEST = 60  # words of a sentence, read or written
 REDRAWN = 20  # sentences whose maps are also made of the model drawn anew
 RIDDLES = 30
-UNCHANGED = 0.5  # a rank correlation with the map of weights drawn anew that is too much
-JUDGE = "masking"  # what others are to agree with
+UNCHANGED = 0.5  # a higher rank correlation with the map of re-drawn weights is suspicious
+JUDGE = "masking"  # agreement is measured with this method
 Pair = tuple[Side, Side]  # what was read and what was written
 Numbers = NDArray[np.float64]
 
 
 @dataclass
 class Tally:
-    """What was found of one method: a number a sentence."""
+    """The figures of one method, a number for each sentence."""
 
     comprehensiveness: list[float] = field(default_factory=list)
     sufficiency: list[float] = field(default_factory=list)
@@ -117,7 +116,7 @@ def _check(
     how: MeasureSettings,
 ) -> None:
     if run is None:
-        raise ModelError("faithful: this model belongs to no run, so that nothing can be drawn anew; load it from one")
+        raise ModelError("faithful: this model has no run, so its weights cannot be drawn anew; load it from one")
     for name, value, least, usual in (("resamples", how.resamples, 2, 1000), ("limit", how.limit, 0, LIMIT)):
         if value < least:
             raise SettingsError(f"{name} = {value}: too few; {usual:,} is usual, {least} the least")
@@ -149,7 +148,7 @@ def _pairs(predictor: Trained, texts: Sequence[tuple[str, str | None]], limit: i
 
 
 def _drawn_anew(run: Run, model: Model, seed: int) -> Model:
-    """The same model as before its training, but for chance."""
+    """The model with newly drawn weights, as before training."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         found = task_of(run.settings.task).build(run, Tokenizers.load(run.tokenizer))
@@ -233,7 +232,7 @@ def _axes(model: Model, pair: Pair) -> tuple[str, list[list[int]], list[list[int
 
 
 def readable(place: str, groups: Sequence[Sequence[int]], row: Sequence[int]) -> list[int]:
-    """Which of the words were read before a word was written: of a source all, of a prefix those before it."""
+    """The words that were read before a word was written: of a source all, of a prefix those before it."""
     return [number for number, group in enumerate(groups) if place != PREFIX or max(group) <= row[0]]
 
 
@@ -245,8 +244,8 @@ def heaviest(values: Numbers) -> Links:
 def _curves(
     model: Model, pair: Pair, maps: Mapping[str, Numbers], chosen: Sequence[int]
 ) -> dict[str, tuple[float, float]]:
-    """Comprehensiveness and sufficiency of each map, means over the rows chosen. What several maps take away is taken
-    away once."""
+    """Comprehensiveness and sufficiency of each map, means over the rows chosen. The same words are
+    masked only once for all maps."""
     place, groups, rows = _axes(model, pair)
     wanted = dict[tuple[int, ...], int]()  # pieces taken away, and the number of that pass
     asked: dict[str, list[tuple[int, int, int]]] = {name: [] for name in maps}  # row, and the two passes
@@ -278,7 +277,7 @@ def _curves(
 
 
 def counts(words: int) -> list[int]:
-    """How many words are taken away of so many: one at the least, and never all."""
+    """How many of so many words are masked: at least one, never all."""
     return sorted({min(max(1, math.ceil(share * words)), words - 1) for share in SHARES})
 
 
@@ -377,7 +376,7 @@ def _ranked(
 
 
 def _caution(above_random: Figure, redrawn: Figure) -> str:
-    """Why a map misleads, where it does."""
+    """Why a map misleads; else empty."""
     if above_random[1] <= 0:
         return "misleads here: the words that it puts first matter no more than words in random order"
     if redrawn[1] > UNCHANGED:

@@ -1,4 +1,4 @@
-"""One run from all sides: how it learned, how good it is, where it fails, what goes on inside, how to do it again."""
+"""The report of one run: how it learned, how good it is, where it fails, its attention, how to repeat it."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def report(
     """Measure a run and look into it.
 
     Without ``source`` and ``target`` the test is the held-out part of the built-in corpus, or the validation text.
-    ``pins`` are sentences to be shown whatever happens; a run of the built-in corpus has three of its own.
+    ``pins`` are sentences that are always shown; a run of the built-in corpus has three.
     """
     opened = run if isinstance(run, Run) else Run.open(Path(run))
     chosen, say = pick_device(device), tell or (lambda _: None)
@@ -93,13 +93,8 @@ def report(
     given = [*overrides_of("decode", decode), *overrides_of("measure", measure), *_flags(source, target, pins or ())]
     plain = replace(_plain_report(opened, test, given), milliseconds=spent)
     measured = _measured(plain, opened, material, found, measure)
-    return _with_sentences(measured, translator, found, material.references, _pins(opened, pins), options=options)
-
-
-def _pins(run: Run, pins: Sequence[str] | None) -> Sequence[str]:
-    if pins is not None:
-        return pins
-    return PINNED if run.settings.data.is_built_in else ()
+    shown = pins if pins is not None else PINNED if opened.settings.data.is_built_in else ()
+    return _with_sentences(measured, translator, found, material.references, shown, options=options)
 
 
 def _measured(
@@ -149,7 +144,7 @@ def _with_sentences(
 
 
 def _plain_report(run: Run, test: Conditions, given: Sequence[str]) -> RunReport:
-    """What every run has: itself, its curves, its corpus, and how to do it again."""
+    """What every run has: its summary, curves, corpus, and how to repeat it."""
     known = replace(summarise(run.folder, run.folder.resolve().name), folder=run.place)
     used = best_checkpoint(run).name
     return RunReport(known, used, learning(run), test, (), corpus_card(run), _recipe(run, test, given))
@@ -223,18 +218,15 @@ def _recipe(run: Run, test: Conditions, given: Sequence[str]) -> Recipe:
     if not tokenizers.joint:
         hashes["target tokenizer"] = tokenizers.target.fingerprint()
     hashes["test text"] = test.sha256
-    return Recipe(_commands(run, given), run.settings.to_toml(), run.settings.train.seed, hashes)
+    again = shlex.join(["regard", "report", run.place, *given, "--out", "report.html"])
+    return Recipe(
+        ("regard train settings.toml --out again", again), run.settings.to_toml(), run.settings.train.seed, hashes
+    )
 
 
 def _flags(source: str, target: str, pins: Sequence[str] = ()) -> list[str]:
     named = (("--source", source), ("--target", target), *(("--pin", pin) for pin in pins))
     return [word for name, value in named if value for word in (name, value)]
-
-
-def _commands(run: Run, given: Sequence[str]) -> tuple[str, ...]:
-    """What to type: training again from the settings below, and this page again."""
-    again = shlex.join(["regard", "report", run.place, *given, "--out", "report.html"])
-    return "regard train settings.toml --out again", again
 
 
 # Other tasks

@@ -1,9 +1,8 @@
-"""The sentences of a report: which are shown, what belongs together in them, and what went on inside."""
+"""The sentences of a report: which are shown, their links, attention and search."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from random import Random
 
 from torch import Tensor
@@ -53,29 +52,19 @@ def examples(
     ]
     shown = []
     for kind, each, row in kinds:
-        example = _example(translator, kind, each)
-        if row is not None:
-            example = replace(example, line=row + 1, reference=references[row], score=scores[row])
-        shown.append(example)
+        line, reference, score = (None, None, None) if row is None else (row + 1, references[row], scores[row])
+        linked = _linked(translator, each)
+        shown.append(ReportExample(kind, line, each.source, reference, each.text, score, each.log_probability, *linked))
     return tuple(shown)
 
 
-def _example(translator: Translator, chosen: Chosen, one: Translation) -> ReportExample:
-    words, links = _linked(translator, one)
-    return ReportExample(chosen, None, one.source, None, one.text, None, one.log_probability, *words, _in_order(links))
-
-
-def _in_order(links: Sequence[WordLink]) -> tuple[WordLink, ...]:
-    return tuple(sorted(links, key=lambda link: (link.target, link.source)))
-
-
-def _linked(translator: Translator, one: Translation) -> tuple[tuple[tuple[str, ...], tuple[str, ...]], list[WordLink]]:
-    """The words of both sides and the links between them, over all parts of a long text."""
+def _linked(translator: Translator, one: Translation) -> tuple[tuple[str, ...], tuple[str, ...], tuple[WordLink, ...]]:
+    """The words of both sides and the links between them, in order, over all parts of a long text."""
     sources: list[str] = []
     targets: list[str] = []
     links: list[WordLink] = []
     if len(one.source.split()) > LONGEST:
-        return ((), ()), []
+        return (), (), ()
     for part in one.outputs[0].parts:
         trace = translator.trace(part)
         for link in _links(translator, trace):
@@ -84,20 +73,21 @@ def _linked(translator: Translator, one: Translation) -> tuple[tuple[tuple[str, 
         targets += trace.target.words
     written = space_words(one.source)  # a word may have been read in other capitals than it was written in
     sources = written if len(written) == len(sources) else sources
-    return (tuple(sources), tuple(targets)), links
+    ordered = sorted(links, key=lambda link: (link.target, link.source))
+    return tuple(sources), tuple(targets), tuple(ordered)
 
 
 def _links(translator: Translator, trace: Trace) -> list[WordLink]:
-    """By the run's best aligner; without attention, each word with the source word that it misses most."""
-    if not trace.has("decoder", "cross"):
+    """By the run's best aligner; without attention, by masking."""
+    if not trace.layers("cross"):
         return [
             WordLink(target, source, None)
             for source, target in links_of_masking(translator.model, trace.source, trace.target)
         ]
-    pair, aligner = Attended.of(trace), translator.aligner
     if not (trace.source.words and trace.target.words):
         return []
-    weights = aligner.weights((pair.late if aligner.late else pair).by_word)  # (T words, S words)
+    aligner, pair = translator.aligner, Attended.of(trace)
+    weights = aligner.weights(aligner.rows(pair).by_word)  # (T words, S words)
     return [
         WordLink(target, source, round(float(weights[target, source]), DIGITS))
         for source, target in aligner.align(pair)
@@ -108,7 +98,7 @@ def reading(translator: Translator) -> str:
     """How links are read, to stand beside them."""
     if attends(translator.model):
         return translator.aligner.describe()
-    return "this model has no attention; a word is linked with the source word that it misses most when that is masked"
+    return "this model has no attention; links are to the source word whose masking lowers the probability most"
 
 
 # From inside
@@ -134,12 +124,10 @@ def _look(translator: Translator, one: Translation, *, heads: bool) -> Look:
     effect = word_map(translator.model, trace.source, trace.target, special=True)
     title = "effect of masking each source word on the log-probability"
     masked = _effect(title, effect.rows, effect.columns, effect.weights, "nats")
-    if not trace.has("decoder", "cross"):
+    if not trace.layers("cross"):
         return Look(one.source, one.text, (masked, _gradient(translator, trace)))
     aligner = translator.aligner
-    pair = Attended.of(trace)
-    read = aligner.weights((pair.late if aligner.late else pair).cross)
-    folded = fold(read, trace.target, trace.source)
+    folded = fold(aligner.weights(aligner.rows(trace).cross), trace.target, trace.source)
     title, names = aligner.describe(), (folded.rows, folded.columns)
     attention = HeatMap(title, *names, _rounded(folded.weights), title, "output", "source", sums=True)
     count = trace.cross.shape[0] * trace.cross.shape[1]
@@ -153,7 +141,7 @@ def _gradient(translator: Translator, trace: Trace) -> HeatMap:
 
 
 def _effect(title: str, rows: tuple[str, ...], columns: tuple[str, ...], weights: Tensor, unit: str) -> HeatMap:
-    """What goes both ways, up to the largest there is."""
+    """Positive and negative effects, on a scale up to the largest."""
     values = _rounded(weights)
     return reaching(HeatMap(title, rows, columns, values, title, "output", "source", "diverging", unit=unit))
 
@@ -177,7 +165,7 @@ def _rounded(weights: Tensor) -> tuple[tuple[float, ...], ...]:
 
 
 def beam_tree(translator: Translator, candidates: Sequence[Translation], options: Options) -> Searched | None:
-    """The search for the first sentence that is short enough to be drawn; where outputs are drawn, there is none."""
+    """The search for the first sentence that is short enough; None where outputs are sampled."""
     if not isinstance(options.rule, Beam):
         return None
     for one in candidates:

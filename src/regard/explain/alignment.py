@@ -8,10 +8,9 @@ with what it was measured on (`RUN/aligner.json`).
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice, product
 from pathlib import Path
@@ -19,30 +18,28 @@ from typing import Literal, get_args
 
 import torch
 from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 
 from regard.data.encoding import PairEncoder
 from regard.decode.cancel import check_cancelled
 from regard.errors import DataError, ModelError, RegardError
+from regard.explain.answer import load_kept, save_kept
 from regard.explain.passes import SOURCE, Subject, masking
-from regard.explain.replay import Keeper, resting
-from regard.explain.trace import OUTSIDE, Rows, Side, Trace, fold, layer_names, members, spell
+from regard.explain.replay import Keeper, padded, resting
+from regard.explain.trace import OUTSIDE, Side, Trace, check_number, fold, layer_names, members, spell
 from regard.fable.corpus import generate
-from regard.files import new_file
 from regard.metrics.alignment import Gold, Links, alignment_quality
 from regard.models.generator import EncoderDecoder
 from regard.runs.folder import Run
 from regard.settings import DataSettings
 from regard.tasks.corpus import materials
 from regard.text.tokenizers import Tokenizers
-from regard.text.vocabulary import END, PAD
+from regard.text.vocabulary import END
 
 Rule = Literal["word", "piece", "threshold"]
 Head = tuple[int, int]  # layer, head
 THRESHOLDS = (0.15, 0.2, 0.3, 0.4, 0.5)
 COVERS = (0.0, 0.05, 0.1, 0.2)
 FILE = "aligner.json"
-CHUNK = 256  # pairs whose weights are held at once
 
 
 @dataclass(frozen=True)
@@ -99,18 +96,20 @@ class Aligner:
     def weights(self, cross: Tensor) -> Tensor:
         """The (T, S) of all the (L, H, T, S) that this aligner reads."""
         for layer, head in self.heads:
-            for name, value, count in (("layer", layer, cross.shape[0]), ("head", head, cross.shape[1])):
-                if not 0 <= value < count:
-                    right = "0" if count == 1 else f"0 to {count - 1}"
-                    raise DataError(f"{name} = {value}: this model has no such {name}; {right} would be right")
+            check_number("layer", layer, cross.shape[0])
+            check_number("head", head, cross.shape[1])
         if not self.heads:
             return cross.mean((0, 1))
         return torch.stack([cross[layer, head] for layer, head in self.heads]).mean(0)
 
+    def rows(self, pair: Trace | Attended) -> Attended:
+        """A pair with the rows that this aligner reads."""
+        seen = Attended.of(pair) if isinstance(pair, Trace) else pair
+        return seen.late if self.late else seen
+
     def align(self, pair: Trace | Attended) -> Links:
         """The links (source word, target word) of a replayed pair; none for an empty one."""
-        seen = Attended.of(pair) if isinstance(pair, Trace) else pair
-        seen = seen.late if self.late else seen
+        seen = self.rows(pair)
         if not (seen.source.words and seen.target.words):
             return frozenset()
         found: set[tuple[int, int]] = set()
@@ -126,11 +125,11 @@ class Aligner:
         return frozenset(found)
 
     def strongest(self, pair: Trace | Attended) -> list[tuple[int, float]]:
-        """For each target word the source word with the largest weight, and that weight; no rule has a say in it."""
-        seen = Attended.of(pair) if isinstance(pair, Trace) else pair
+        """For each target word the source word with the largest weight, and that weight, whatever the rule."""
+        seen = self.rows(pair)
         if not (seen.source.words and seen.target.words):
             return []
-        weights, words = self.weights((seen.late if self.late else seen).by_word).max(1)
+        weights, words = self.weights(seen.by_word).max(1)
         return list(zip(words.tolist(), weights.tolist(), strict=True))
 
     def _uncovered(self, weights: Tensor, taken: set[int]) -> set[tuple[int, int]]:
@@ -143,7 +142,7 @@ class Aligner:
         }
 
     def describe(self) -> str:
-        """As shown beside what it gives, people's way, from 1: *layer 2, head 1 (best aligner on valid, AER 0.04)*."""
+        """As shown beside its links, counted from 1: *layer 2, head 1 (best aligner on valid, AER 0.04)*."""
         if len(self.heads) == 1:
             place = f"layer {self.heads[0][0] + 1}, head {self.heads[0][1] + 1}"
         else:
@@ -153,29 +152,14 @@ class Aligner:
             return f"cross-attention, {place}" + (f" (chosen by {self.chosen_on})" if self.chosen_on else "")
         return f"cross-attention, {place} (best aligner on {self.chosen_on}, AER {self.error_rate:.2f})"
 
-    def save(self, run: str | Path) -> Path:
+    def save(self, folder: str | Path) -> None:
         """Remember in a run's folder."""
-        path = Path(run) / FILE
-        with new_file(path) as file:
-            file.write((json.dumps(asdict(self), indent=2) + "\n").encode())
-        return path
+        save_kept(self, Path(folder) / FILE)
 
     @classmethod
-    def load(cls, run: str | Path) -> Aligner | None:
-        """What is saved in a run; None where none was chosen yet."""
-        path = Path(run) / FILE
-        if not path.is_file():
-            return None
-        try:
-            content = json.loads(path.read_bytes())
-            heads = tuple((int(layer), int(head)) for layer, head in content.pop("heads"))
-            aligner = cls(heads, **content)
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-            names = ", ".join(field.name for field in fields(cls))
-            raise ModelError(f"{path}: is not an aligner; remove it, or give it {names}") from None
-        if aligner.rule not in get_args(Rule):
-            raise ModelError(f"{path}: rule = {aligner.rule}: no such rule; known: {', '.join(get_args(Rule))}")
-        return aligner
+    def load(cls, folder: str | Path) -> Aligner | None:
+        """What is saved in a run's folder; None where none was chosen yet."""
+        return load_kept(cls, Path(folder) / FILE, "an aligner")
 
 
 def sides(tokenizers: Tokenizers, source: str, target: str) -> tuple[Side, Side]:
@@ -199,24 +183,12 @@ def attend(model: EncoderDecoder, pairs: Sequence[tuple[Side, Side]], *, budget:
     return [found[number] for number in range(len(pairs))]
 
 
-def align_texts(
-    model: EncoderDecoder, tokenizers: Tokenizers, sources: Sequence[str], targets: Sequence[str], aligner: Aligner
-) -> list[Links]:
-    """The links of many pairs of texts; no more weights are held at once than those of a few hundred pairs."""
-    found: list[Links] = []
-    for first in range(0, len(sources), CHUNK):
-        texts = zip(sources[first : first + CHUNK], targets[first : first + CHUNK], strict=True)
-        seen = attend(model, [sides(tokenizers, source, target) for source, target in texts])
-        found += [aligner.align(pair) for pair in seen]
-    return found
-
-
 def _replay(model: EncoderDecoder, pairs: Sequence[tuple[Side, Side]]) -> Tensor:
     """Weights of a padded batch, (B, L, H, T, S)."""
     check_cancelled()
     device = next(model.parameters()).device
-    sources = _padded([source.rows for source, _ in pairs]).to(device)
-    targets = _padded([(model.first, *target.ids[:-1]) for _, target in pairs]).to(device)
+    sources = padded([source.rows for source, _ in pairs]).to(device)
+    targets = padded([(model.first, *target.ids[:-1]) for _, target in pairs]).to(device)
     watch = Keeper("weights")
     with torch.no_grad(), resting(model):
         model(sources, targets, observer=watch)
@@ -224,10 +196,6 @@ def _replay(model: EncoderDecoder, pairs: Sequence[tuple[Side, Side]]) -> Tensor
     if not names:
         raise ModelError("alignment: this model attends to no source, so there are no weights to read links from")
     return torch.stack([watch[name] for name in names], 1)
-
-
-def _padded(rows: Sequence[Rows]) -> Tensor:
-    return pad_sequence([torch.tensor(row) for row in rows], batch_first=True, padding_value=PAD)
 
 
 def error_rate(aligner: Aligner, pairs: Sequence[Attended], golds: Sequence[Gold]) -> float:
@@ -266,11 +234,11 @@ def choose(pairs: Sequence[Attended], golds: Sequence[Gold], chosen_on: str, *, 
 
 
 def choose_without_gold(model: EncoderDecoder, pairs: Sequence[tuple[Side, Side]], chosen_on: str) -> Aligner:
-    """The single head that agrees best with what masking finds, where there are no gold links.
+    """The single head that agrees best with masking, where there are no gold links.
 
-    Each target word is linked with the source word whose loss hurts it most, an effect and not a look; the head
-    whose largest weights say the same most often is the aligner. No error rate is claimed, and neither
-    thresholds nor means are tuned on links that are themselves a guess.
+    Each target word is linked with the source word whose masking lowers its log-probability most; the aligner is the
+    head whose largest weights agree with these links most often. It has no error rate, and neither thresholds nor means
+    are tuned on links that are themselves estimates.
     """
     seen = attend(model, pairs)
     guesses = [links_of_masking(model, source, target) for source, target in pairs]
@@ -284,7 +252,7 @@ def choose_without_gold(model: EncoderDecoder, pairs: Sequence[tuple[Side, Side]
 
 
 def links_of_masking(model: EncoderDecoder, source: Side, target: Side) -> Links:
-    """Each target word with the source word that it misses most; this needs no attention."""
+    """Each target word with the source word whose masking lowers its log-probability most; this needs no attention."""
     if not (source.words and target.words):
         return frozenset()
     effect = masking(Subject(model, source.rows, target.ids), SOURCE, members(source, special=False)[0])
@@ -293,7 +261,7 @@ def links_of_masking(model: EncoderDecoder, source: Side, target: Side) -> Links
 
 
 def _joined(best: Aligner, every: Sequence[Head], rated: Callable[[Iterable[Aligner]], Aligner]) -> Aligner:
-    """Greedy: one head more at a time; and at last the mean of all, if nothing else came near."""
+    """Greedy: one head more at a time; at last the mean of all heads, if that is better."""
     while rest := [head for head in every if head not in best.heads]:
         longer = rated(replace(best, heads=(*best.heads, head)) for head in rest)
         if _rate(longer) >= _rate(best):
@@ -307,7 +275,7 @@ def _rate(aligner: Aligner) -> float:
     return aligner.error_rate
 
 
-# Which attention of a run shows the alignment: chosen once, on validation sentences, and saved.
+# The aligner of a run: chosen once, on validation sentences, and saved.
 
 WITH_GOLD = 200  # sentences to choose on
 WITHOUT_GOLD = 40  # masking every word of each takes longer
@@ -316,10 +284,10 @@ GUIDED = 0.4  # weight of a link in a head that was taught to align: what has no
 
 
 def aligner_of(run: Run, model: EncoderDecoder, tokenizers: Tokenizers) -> Aligner:
-    """What the run remembers; else what is best on its validation text, remembered from now on.
+    """The aligner that the run has saved; else the best on its validation text, which is then saved.
 
-    The built-in corpus knows its links. For other text, see `choose_without_gold`. Where the validation text is no
-    longer there, the mean of all heads is read, and nothing is remembered.
+    The built-in corpus knows its links. For other text, see `choose_without_gold`. Where the validation text is
+    missing, it is the mean of all heads, and nothing is saved.
     """
     if (known := Aligner.load(run.folder) or Aligner.load(run.cache)) is not None:
         return known

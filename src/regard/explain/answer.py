@@ -1,8 +1,7 @@
-"""What every answer has in common: a frozen dataclass that is the Python result, the JSON of the service and what pages
-draw.
+"""Answers: frozen dataclasses that are the Python result, the JSON of the service and what pages draw.
 
-Fields that only Python wants are `Hidden` from the JSON. Tensors become JSON the one way there
-is: little-endian float32 in base64, exact and a third larger than its bytes.
+Fields that only Python needs are `Hidden` from the JSON. A tensor becomes little-endian float32 in base64, exact and a
+third larger than its bytes.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ import base64
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
 
 import torch
@@ -18,6 +18,8 @@ from pydantic import BaseModel, ConfigDict, Field, GetPydanticSchema, PlainSeria
 from pydantic_core.core_schema import any_schema
 from torch import Tensor
 
+from regard.errors import ModelError
+from regard.files import new_file
 from regard.text.reading import Unknown
 
 
@@ -31,28 +33,30 @@ class Packed(BaseModel):
 
 
 def pack(values: Tensor) -> Packed:
-    """A tensor on its way to a client."""
+    """A tensor as JSON has it."""
     numbers = values.detach().to("cpu", torch.float32).contiguous().numpy().astype("<f4", copy=False)
     return Packed(shape=tuple(values.shape), data=base64.b64encode(numbers.tobytes()).decode("ascii"))
 
 
 PackedTensor = Annotated[Tensor, PlainSerializer(pack, return_type=Packed)]
 Value = TypeVar("Value")
-ANYTHING = GetPydanticSchema(lambda *_: any_schema())  # for what is not itself an answer
-Hidden = Annotated[Value, ANYTHING, Field(exclude=True)]  # of Python alone
+ANYTHING = GetPydanticSchema(lambda *_: any_schema())  # for a type that is not an answer
+Hidden = Annotated[Value, ANYTHING, Field(exclude=True)]  # not in the JSON
 
 
 if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
     computed = cached_property
 else:
 
     def computed(function: Callable[[Any], Any]) -> Any:
-        """A field of an answer that is computed when it is first wanted; its docstring describes it to clients."""
+        """A field of an answer, computed when it is first read; its docstring describes it in the schema."""
         return computed_field(cached_property(function))
 
 
 def _described(schema: dict[str, Any]) -> None:
-    """Whether a field of an answer was computed, given or left at its default is nothing to clients."""
+    """The schema says nothing of how a field came about: computed, given or a default."""
     for each in schema["properties"].values():
         each.pop("readOnly", None)
         each.pop("default", None)
@@ -60,7 +64,7 @@ def _described(schema: dict[str, Any]) -> None:
 
 @dataclass(frozen=True)
 class Answer:
-    """What was asked for."""
+    """The answer to a question."""
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(
         arbitrary_types_allowed=True,
@@ -73,13 +77,36 @@ class Answer:
         return _adapter(type(self)).dump_json(self)
 
     def plain(self, *, without: type[Answer] | None = None) -> dict[str, Any]:
-        """The same as Python values, but for the fields of another answer that this one is made of."""
+        """The same as Python values, without the fields of a base class."""
         apart = set() if without is None else {each.name for each in fields(without)}
         found: dict[str, Any] = _adapter(type(self)).dump_python(self, exclude=apart)
         return found
 
 
-_ADAPTERS: dict[type, TypeAdapter[Any]] = {}  # to build one takes longer than to use it
+Kept = TypeVar("Kept", bound="DataclassInstance")
+
+
+def load_kept(kind: type[Kept], path: Path, what: str, check: Callable[[Kept], bool] = lambda _: True) -> Kept | None:
+    """The dataclass that a file of a run keeps as JSON; None where there is no such file."""
+    if not path.is_file():
+        return None
+    try:
+        found: Kept = _adapter(kind).validate_json(path.read_bytes())
+        if check(found):
+            return found
+    except (ValueError, RecursionError):  # pydantic's complaints are ValueErrors
+        pass
+    names = ", ".join(field.name for field in fields(kind))
+    raise ModelError(f"{path}: is not {what}; remove it, or give it {names}")
+
+
+def save_kept(kept: DataclassInstance, path: Path) -> None:
+    """Write a dataclass as JSON, for `load_kept`."""
+    with new_file(path) as file:
+        file.write(_adapter(type(kept)).dump_json(kept, indent=2) + b"\n")
+
+
+_ADAPTERS: dict[type, TypeAdapter[Any]] = {}  # building one takes longer than using it
 
 
 def _adapter(answer: type) -> TypeAdapter[Any]:
@@ -99,7 +126,7 @@ class Sentence(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class OfSentence(Answer):
-    """Which sentence of a text an answer is about; without a text around it, none of this is said."""
+    """Which sentence of a text an answer is about; the defaults where the text was one sentence."""
 
     sentences: Annotated[
         tuple[Sentence, ...],
@@ -110,4 +137,4 @@ class OfSentence(Answer):
         tuple[Unknown, ...],
         Field(description="Words of the sentence that the run has never seen, and where they are in it."),
     ] = ()
-    warning: Annotated[str, Field(description="What the reader should know; empty if all is as usual.")] = ""
+    warning: Annotated[str, Field(description="What the reader should know; else empty.")] = ""

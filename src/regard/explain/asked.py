@@ -1,7 +1,7 @@
-"""How a run of each task reads a text, writes its output, and is seen writing it.
+"""How a run of each task reads a text, writes its output, and replays it.
 
-A labeller's output is its labels. A language model's is how it goes on: the text is what it read before, so that a word
-replaced or masked there changes what is written after it.
+A labeller's output is its labels. A language model's output is its continuation of the text, so a word replaced or
+masked in the text changes what is written after it.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from regard.tasks.language import Writer, room
 from regard.tasks.load import Trained
 from regard.text.vocabulary import END
 
-Places = tuple[int, ...] | None  # of the pieces that count; none, where all do
-WRITTEN = 20  # pieces that a language model goes on for, at the most
+Places = tuple[int, ...] | None  # of the pieces that count; None: all of them
+WRITTEN = 20  # pieces that a language model adds, at most
 
 
 def read(predictor: Trained, text: str) -> Side:
@@ -40,7 +40,7 @@ def read(predictor: Trained, text: str) -> Side:
 
 
 def spelling(predictor: Trained, text: str) -> Spelling:
-    """How what is read and written is spelled, when ``text`` is read."""
+    """How the ids of ``text`` and of its output are written."""
     match predictor.task:
         case "translate":
             return Spelling(predictor.tokenizers.source, predictor.tokenizers.target, text)
@@ -51,7 +51,7 @@ def spelling(predictor: Trained, text: str) -> Spelling:
 
 
 def write(predictor: Trained, text: Side, observer: Observer = UNOBSERVED, *, prefix: str = "") -> list[int]:
-    """The likeliest output, with an observer that sees and may change every step."""
+    """The greedy output, under an observer that may change every step."""
     match predictor.task:
         case "translate":
             begun = required(predictor.tokenizers.target, "prefix", prefix) if prefix else []
@@ -77,7 +77,7 @@ def greedy(
 
 
 def _continued(writer: Writer, text: Side, observer: Observer, prefix: str) -> list[int]:
-    """What comes after the text; with its ``<end>``, where it gets that far."""
+    """The continuation of the text, with its ``<end>``."""
     model, device = writer.model, next(writer.model.parameters()).device
     start = required(writer.tokenizer, "prefix", prefix) if prefix else []
     with torch.no_grad(), resting(model):

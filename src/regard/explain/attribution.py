@@ -1,9 +1,8 @@
-"""Which words made a model write what it wrote: every method, one kind of map between what is read and what is written.
+"""Attribution by every method: one map between what is read and what is written.
 
-Methods that follow the mixing of tokens (`regard.explain.mixing`) say what a state is made of; those that change what
-is read (`regard.explain.passes`) say what a number, such as the log-probability of each step, hangs on, and so can
-also answer why one word was written and not another. Attention says where a model looked; it need not be what
-decided (Jain and Wallace, 2019).
+Methods that follow the mixing of tokens (`regard.explain.mixing`) explain a state. Those that change what is read
+(`regard.explain.passes`) explain a number, such as the log-probability of each step, and so can also say why one word
+was written and not another. Attention weights need not be what decided (Jain and Wallace, 2019).
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from regard.explain.passes import (
     saliency,
 )
 from regard.explain.replay import Model, replay, resting
-from regard.explain.trace import OUTSIDE, Folded, Side, apart, layer_names, members, so_far
+from regard.explain.trace import OUTSIDE, Folded, Side, apart, check_number, layer_names, members, so_far
 from regard.explain.views import View, chosen_weights
 from regard.models.generator import AttentionPool
 from regard.models.transformer import TransformerDecoder, TransformerEncoder
@@ -57,18 +56,19 @@ METHODS: dict[str, str] = {  # what each number is
     "attention-reading": "attention weight of the step that read the word",
     "rollout": "attention followed down through all layers, one half for each residual connection",
     "norm": "norm of what attention took from each token: weight times transformed value",
-    "alti": "ALTI+: how near each token's part comes to a block's output, followed down through all layers",
-    "zeroing": "how far a layer's output turns when a token's value is zero, followed down through all layers",
-    "integrated-gradients": "embedding times its mean gradient on the way from zero",
+    "alti": "ALTI+: how near each token's part is to a block's output, followed down through all layers",
+    "zeroing": "how far a layer's output rotates when a token's value is zero, followed down through all layers",
+    "integrated-gradients": "embedding times its mean gradient on the line from zero",
     "gradient": "embedding times its gradient",
     "saliency": "norm of the gradient at each embedding",
-    "masking": "less without the word, its embedding set to zero",
-    "masking-unknown": "less with <unk> in place of the word",
-    "masking-removed": "less with the word left out of the source",
+    "masking": "decrease when the word's embedding is set to zero",
+    "masking-unknown": "decrease with <unk> in place of the word",
+    "masking-removed": "decrease when the word is left out of the source",
 }
 LOOKING = ("attention", "attention-reading", "norm")  # of single layers: source and prefix by themselves
 FOLLOWING = ("rollout", "alti", "zeroing")  # of all layers: source and prefix together sum to one
 POINTS = 16  # of integrated gradients
+TOLERANCE = 0.005  # of the sum of integrated gradients
 Maps = tuple[Tensor, Tensor | None] | None  # between pieces: all in all (R, C), and of every layer (L, R, C)
 Half = tuple[Tensor, tuple[str, ...], Tensor | None] | None  # the same with names of columns
 
@@ -88,8 +88,7 @@ def word_map(
 ) -> Folded:
     """One matrix (T words, S words) by any method, of a finished output; of a language model, (T words, T words).
 
-    For many sentences: nothing is spelled, drawn or kept but this. ``read`` is the source; of a language model it
-    is not looked at.
+    For many sentences: nothing else is computed or kept. ``read`` is the source; language models do not use it.
     """
     check_method(method, of)
     subject = Subject(model, () if model.task == "language" else read.rows, written.ids, of, None, under)
@@ -101,15 +100,15 @@ def word_map(
 
 
 def check_method(method: str, of: str = "log-probability", against: str = "") -> None:
-    """Refuse what has no meaning, before anything is computed."""
+    """Refuse a question without meaning, before anything is computed."""
     if method not in METHODS:
         raise SettingsError(f"method = {method}: no such method; {did_you_mean(method, METHODS)}")
     if of not in get_args(Of):
-        raise SettingsError(f"of = {of}: is nothing to explain; {did_you_mean(of, get_args(Of))}")
+        raise SettingsError(f"of = {of}: cannot be explained; {did_you_mean(of, get_args(Of))}")
     if (against or of != "log-probability") and method in (*LOOKING, *FOLLOWING):
         asked = f"against = {against}" if against else f"of = {of}"
         raise SettingsError(
-            f"{asked}: {method} says what a state is made of, not what a number hangs on; masking, gradient, saliency "
+            f"{asked}: {method} explains a state, not a number; masking, gradient, saliency "
             "or integrated-gradients would be right"
         )
     if against and of != "log-probability":
@@ -144,7 +143,7 @@ class Asked:
 
     @property
     def rows(self) -> tuple[list[list[int]], tuple[str, ...]]:
-        """Which rows belong together, and what they are called."""
+        """The pieces of each row, and its name."""
         if self.subject.against is None:
             return self._members(self.written)
         step = self.subject.against[0]
@@ -218,7 +217,7 @@ class Asked:
             case "saliency":
                 return {place: (each, None) for place, each in saliency(self.subject).items()}, None
             case "integrated-gradients":
-                found, begin, end = integrated_gradients(self.subject, self.points)
+                found, begin, end = integrated_gradients(self.subject, self.points, tolerance=TOLERANCE)
                 missing = sum(each.sum(-1) for each in found.values()) - (end - begin)
                 error = float(missing.abs().sum() / (end - begin).abs().sum().clamp(min=1e-30))
                 return {place: (each, None) for place, each in found.items()}, error
@@ -277,10 +276,7 @@ class Asked:
         """The layer asked for, else the last or the mean of all."""
         if self.view.layer is None:
             return layers.mean(0) if mean else layers[-1]
-        if not 1 <= self.view.layer <= len(layers):
-            right = "1" if len(layers) == 1 else f"1 to {len(layers)}"
-            raise DataError(f"layer = {self.view.layer}: this model has no such layer; {right} would be right")
-        return layers[self.view.layer - 1]
+        return layers[check_number("layer", self.view.layer, len(layers), first=1)]
 
     def _followed(self) -> tuple[dict[str, Maps], float | None]:
         model = self.subject.model

@@ -1,4 +1,4 @@
-"""The search for one output, kept whole: what ``regard beam``, the studio and a report show."""
+"""The tree of one search: what ``regard beam``, the studio and a report show."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from regard.decode.copying import copied_in_order
 from regard.decode.options import Options, rule_of
 from regard.decode.rules import Beam
-from regard.decode.texts import Output
+from regard.decode.texts import Output, copied_in_order
 from regard.decode.tree import Node, Tree, Trees
 from regard.errors import DataError, ModelError
 from regard.explain.answer import Answer, Hidden, OfSentence
@@ -103,7 +102,7 @@ def _scores(one: SearchNode | OtherBeam) -> dict[str, float]:
 
 
 def drawn(asked: DecodeSettings) -> Beam:
-    """The rule of a search that is drawn; complains of what a tree does not show."""
+    """The rule of a search that is drawn; refuses settings that a tree does not show."""
     rule = rule_of(asked.only(DRAWN, "the tree of a search"))
     assert isinstance(rule, Beam)  # samples are refused above
     return rule
@@ -123,13 +122,18 @@ def search_tree(
     ``name`` is what to call the run, where the predictor does not know.
     """
     if not text.strip():
-        raise DataError(f"text = {text!r}: there is nothing to search an output for; give it a word")
+        raise DataError(f"text = {text!r}: there is nothing to search for; give it a word")
     grow, tokenizer = _grower(predictor, text, prefix)
     tree, spell = grow(rule)
     nodes = tuple(
         SearchNode(**vars(node), piece=_piece(node.token, tokenizer), text=spell(tree.tokens(node.number)))
         for node in tree.nodes
     )
+    beams = list[OtherBeam]()
+    for width in sorted({*others} - {rule.width}):
+        other, spelled = grow(_as_wide(rule, width))
+        best = other.nodes[other.outputs[0]]
+        beams.append(OtherBeam(width, spelled(other.tokens(best.number)), best.score, best.log_probability))
     return Searched(
         source=text,
         text=nodes[tree.outputs[0]].text,
@@ -137,7 +141,7 @@ def search_tree(
         length_penalty=rule.length_penalty,
         nodes=nodes,
         outputs=tuple(tree.outputs),
-        others=tuple(_other(width, *grow(_as_wide(rule, width))) for width in sorted({*others} - {rule.width})),
+        others=tuple(beams),
         name=predictor.run.folder.name if predictor.task == "translate" and predictor.run else name,
     )
 
@@ -179,8 +183,8 @@ def _grower(predictor: Trained, text: str, prefix: str) -> tuple[Grow, Tokenizer
 
 
 def _speller(predictor: Translator, outputs: Sequence[Output]) -> Spell:
-    """How tokens are written: an output as the translator writes it; what is not one with the unknown words of the
-    source, as it was read, in their order, for nothing tells yet which of them was looked at."""
+    """How tokens are written: an output as the translator writes it; other hypotheses with the unknown words of the
+    source in their order, because there is no attention yet to choose among them."""
     written = {output.parts[0].tokens: output.text for output in outputs}
     rest = predictor.tokenizers.target.decode
     if isinstance(predictor.tokenizers.target, WordTokenizer):
@@ -192,8 +196,3 @@ def _piece(token: int, tokenizer: Tokenizer) -> str:
     if token < 0:
         return "<start>"
     return SPECIAL_TOKENS[token] if token < len(SPECIAL_TOKENS) else tokenizer.token(token)
-
-
-def _other(width: int, tree: Tree, spell: Spell) -> OtherBeam:
-    best = tree.nodes[tree.outputs[0]]
-    return OtherBeam(width, spell(tree.tokens(best.number)), best.score, best.log_probability)

@@ -1,4 +1,4 @@
-"""How far a translation is to be doubted, and why: signals of one batched replay, weighed as validation data taught.
+"""How doubtful a translation is, and why: signals of one batched replay, with weights learned on validation data.
 
 A signal is a number for a pair of source and output:
 
@@ -21,11 +21,10 @@ model's weights they were learned for.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 from pathlib import Path
 from random import Random
@@ -36,7 +35,6 @@ import torch
 from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 
 from regard.data.encoding import PairEncoder
 from regard.decode.cancel import check_cancelled
@@ -44,17 +42,17 @@ from regard.decode.options import Options
 from regard.decode.rules import Beam
 from regard.decode.search import of_like_length
 from regard.decode.texts import Output, Part
-from regard.errors import DataError, ModelError, RegardError
+from regard.errors import DataError, RegardError
 from regard.explain.alignment import Attended
-from regard.explain.replay import resting
+from regard.explain.answer import load_kept, save_kept
+from regard.explain.faithful import weights_of
+from regard.explain.replay import padded, resting
 from regard.explain.trace import OUTSIDE, Side
-from regard.files import new_file
 from regard.models.generator import EncoderDecoder
 from regard.nn import masks
 from regard.nn.observe import UNOBSERVED, Unobserved
-from regard.runs.folder import MANIFEST, best_checkpoint, digest
 from regard.tasks.corpus import materials
-from regard.text.vocabulary import END, PAD
+from regard.text.vocabulary import END
 from regard.text.words import space_words
 
 if TYPE_CHECKING:
@@ -65,9 +63,9 @@ BUDGET = 4096  # padded pieces that are replayed at once
 ROWS = 512  # features projected onto the vocabulary at once
 LEARNED_ON = 200  # validation sentences
 WORDS = 40  # of the longest of them
-RARE = 0.05  # share of words of good translations that would be called doubtful
+RARE = 0.05  # share of the words of good translations that is called doubtful
 LIKELY = math.log(0.5)  # a word that is at least as probable is never doubtful
-TOLD = 0.7  # that a signal adds to the logit at least, to be told as a reason
+TOLD = 0.7  # a signal that adds more than this to the logit is a reason
 SIGNALS = {
     "probability": "the model finds its words improbable",
     "worst": "one piece is very improbable",
@@ -160,11 +158,11 @@ def replay_all(
 
 def _replayed(model: EncoderDecoder, sources: list[Sequence[int]], targets: list[Sequence[int]]) -> list[Measured]:
     device, watch = next(model.parameters()).device, Watch()
-    read = _padded(sources).to(device)
-    written = _padded([[model.first, *target] for target in targets]).to(device)  # (B, T)
+    read = padded(sources).to(device)
+    written = padded([[model.first, *target] for target in targets]).to(device)  # (B, T)
     sizes = [len(target) + 1 for target in targets]
     real = masks.from_lengths(torch.tensor(sizes, device=device), written.shape[1])
-    wanted = _padded([[*target, END] for target in targets]).to(device)[real]  # (N,)
+    wanted = padded([[*target, END] for target in targets]).to(device)[real]  # (N,)
     features = model.advance(written, model.start(read, observer=watch)[1], real, watch)[0][real]
     own, entropy = _chosen(model, features, wanted)
     share = watch.share()
@@ -189,10 +187,6 @@ def _chosen(model: EncoderDecoder, features: Tensor, wanted: Tensor) -> tuple[Te
         chosen.append(logs.gather(1, tokens[:, None]).squeeze(1))
         entropies.append(-torch.linalg.vecdot(logs.exp(), logs))
     return torch.cat(chosen), torch.cat(entropies)
-
-
-def _padded(rows: Sequence[Sequence[int]]) -> Tensor:
-    return pad_sequence([torch.tensor(row) for row in rows], batch_first=True, padding_value=PAD)
 
 
 def signals(
@@ -231,12 +225,12 @@ def repetition(words: Sequence[str]) -> float:
     return 1 - len(set(couples)) / len(couples) if couples else 0.0
 
 
-# What the signals are worth
+# Weights of the signals
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """Weights of the signals for one model, and what they were learned on."""
+    """The logistic regression of one model, and how many sentences it was learned on."""
 
     weights: str  # the hash of the model's
     usual: float  # see `signals`
@@ -248,7 +242,7 @@ class Calibration:
     sentences: int
 
     def value(self, values: Mapping[str, float]) -> tuple[float, tuple[str, ...]]:
-        """How far a pair with these signals is to be doubted, from 0 to 1, and why, the heaviest reason first."""
+        """The doubt of a pair with these signals, from 0 to 1, and its reasons, the strongest first."""
         each = [
             (weight * (values[name] - mean) / scale, SIGNALS[name])
             for name, mean, scale, weight in zip(SIGNALS, self.means, self.scales, self.coefficients, strict=True)
@@ -258,39 +252,29 @@ class Calibration:
         return 1 / (1 + math.exp(-max(-60.0, min(60.0, logit)))), reasons if logit > 0 else ()
 
     def save(self, folder: Path) -> None:
-        with new_file(folder / FILE) as file:
-            file.write((json.dumps(asdict(self), indent=2) + "\n").encode())
+        save_kept(self, folder / FILE)
 
     @classmethod
     def load(cls, folder: Path) -> Calibration | None:
         """What a folder keeps, if it does."""
-        path = folder / FILE
-        if not path.is_file():
-            return None
-        try:
-            content = json.loads(path.read_bytes())
-            lists = [tuple(map(float, content[name])) for name in ("means", "scales", "coefficients")]
-            numbers = [float(content[name]) for name in ("usual", "intercept", "word")]
-            if {len(each) for each in lists} != {len(SIGNALS)} or not all(map(math.isfinite, sum(lists, (*numbers,)))):
-                raise ValueError
-            weights, count = str(content["weights"]), int(content["sentences"])
-            found = cls(weights, numbers[0], lists[0], lists[1], lists[2], numbers[1], numbers[2], count)
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-            names = ", ".join(field.name for field in fields(cls))
-            raise ModelError(f"{path}: is not what doubt is measured by; remove it, or give it {names}") from None
-        return found
+        return load_kept(cls, folder / FILE, "a calibration of doubt", cls._is_whole)
+
+    def _is_whole(self) -> bool:
+        lists = (self.means, self.scales, self.coefficients)
+        numbers = (*sum(lists, ()), self.usual, self.intercept, self.word)
+        return {len(each) for each in lists} == {len(SIGNALS)} and all(map(math.isfinite, numbers))
 
 
 def calibration_of(translator: Translator) -> Calibration | None:
-    """What the run keeps for its best weights; else what its validation text teaches, kept from now on. None where
-    there is no such text."""
+    """What the run has saved for its best weights; else what is learned on its validation text, and then saved. None
+    where there is no such text."""
     if (known := known_calibration(translator)) is not None or translator.run is None:
         return known
     try:
         rows = (row for _, row in materials(translator.run.settings)[1].rows(PairEncoder.names))
         short = (row for row in rows if 2 < len(space_words(row[0])) <= WORDS and space_words(row[1]))
         chosen = [(row[0], row[1]) for row in islice(short, LEARNED_ON)]
-        found = calibrate(translator, chosen, _hash(translator))
+        found = calibrate(translator, chosen, weights_of(translator.run))
     except RegardError:
         return None
     with suppress(OSError):
@@ -299,22 +283,17 @@ def calibration_of(translator: Translator) -> Calibration | None:
 
 
 def known_calibration(translator: Translator) -> Calibration | None:
-    """What the run keeps, if it is for the weights that it has."""
+    """What the run has saved, if it is for the weights that it has."""
     if translator.run is None:
         return None
     kept = Calibration.load(translator.run.folder) or Calibration.load(translator.run.cache)
-    return kept if kept is not None and kept.weights == _hash(translator) else None
-
-
-def _hash(translator: Translator) -> str:
-    assert translator.run is not None
-    return digest(best_checkpoint(translator.run) / MANIFEST)
+    return kept if kept is not None and kept.weights == weights_of(translator.run) else None
 
 
 def calibrate(translator: Translator, texts: Sequence[tuple[str, str]], weights: str, seed: int = 1) -> Calibration:
-    """Learn what tells the model's translations of ``texts``, and their references, from bad pairs made of them."""
+    """Learn to tell the model's translations of ``texts``, and their references, from bad pairs made of them."""
     if len(texts) < 10:
-        raise DataError(f"sentences = {len(texts)}: too few to learn what to doubt; 10 are the least")
+        raise DataError(f"sentences = {len(texts)}: too few to calibrate doubt; 10 are the least")
     made = labelled(translator, texts, Random(seed))
     pairs = [pair for pair, _ in made]
     bad = np.array([kind not in GOOD for _, kind in made])
@@ -332,7 +311,10 @@ def calibrate(translator: Translator, texts: Sequence[tuple[str, str]], weights:
 
 
 def logistic(x: NDArray[np.float64], y: NDArray[np.bool_], ridge: float = 1.0) -> tuple[NDArray[np.float64], float]:
-    """Coefficients and intercept of ``p = 1 / (1 + exp(−(x · c + b)))``, by Newton's method; labels weigh alike."""
+    """Coefficients and intercept of ``p = 1 / (1 + exp(−(x · c + b)))``, by Newton's method.
+
+    Both labels have the same total weight.
+    """
     wide = np.column_stack((x, np.ones(len(x))))
     share = np.where(y, 0.5 / max(1, y.sum()), 0.5 / max(1, (~y).sum())) * len(y)
     penalty, found = np.diag([*[ridge] * x.shape[1], 1e-6]), np.zeros(wide.shape[1])
@@ -377,14 +359,14 @@ def shuffled(source: str, target: str, chance: Random) -> str:  # noqa: ARG001
 
 
 def thinned(source: str, target: str, chance: Random) -> str:  # noqa: ARG001
-    """With half of its words removed, at least one."""
+    """Half of its words, at least one."""
     words = source.split()
     kept = sorted(chance.sample(range(len(words)), max(1, len(words) // 2)))
     return " ".join(words[place] for place in kept)
 
 
 def foreign(source: str, target: str, chance: Random) -> str:  # noqa: ARG001
-    """The other language."""
+    """The reference, which is in the other language."""
     return target
 
 
@@ -423,14 +405,14 @@ DETACHED: dict[str, Callable[[tuple[int, ...], tuple[int, ...], Random], tuple[i
 }
 
 
-# Asking
+# Outputs
 
 
 def doubts(
     translator: Translator, outputs: Sequence[Output], calibration: Calibration | None
 ) -> list[tuple[Doubt, list[Attended]]]:
-    """Of each output, with the cross-attention of its parts, which the same replay has shown. An output of several
-    sentences is doubted as its most doubtful sentence is."""
+    """Of each output, with the cross-attention of its parts, which the same replay has shown. The doubt
+    of several sentences is that of the most doubtful one."""
     parts = [part for output in outputs for part in output.parts]
     usual = 0.0 if calibration is None else calibration.usual
     found = zip(parts, signals(translator, [(part.source, part.tokens) for part in parts], usual), strict=True)

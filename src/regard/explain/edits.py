@@ -1,8 +1,12 @@
-"""What if: small changes to a sentence or to the inside of a model, as data that can be kept, sent and joined.
+"""What if: small changes to a sentence or to the inside of a model, as data, and what they change in the output.
 
-Each edit is a frozen dataclass with a ``kind``; `to_data` and `from_data` go to plain dictionaries and back. Those
-that reach into the model act through the observer seam: a module goes on with what the edit returns. Everything
-counts from 0, and attention is called as in a trace, without ``.weights``: ``decoder.1.cross``.
+Each edit is a frozen dataclass with a ``kind``; `to_data` and `from_data` convert to plain dictionaries and back. Edits
+inside the model act through an observer: a module goes on with the value that the edit returns. Everything counts from
+0, and attention is named as in a trace, without ``.weights``: ``decoder.1.cross``.
+
+`what_if` answers two questions. The *same* output replayed under the edits: how probable are the old words still? A
+*new* output written under them: what would the model write instead? Outputs are greedy, before and after, so that the
+difference is due to the edits alone.
 """
 
 from __future__ import annotations
@@ -11,14 +15,20 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
+from difflib import SequenceMatcher
+from functools import partial
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
 from regard.errors import DataError, ModelError, did_you_mean
-from regard.explain.trace import Side, Trace
+from regard.explain import asked
+from regard.explain.answer import Answer, Hidden, computed
+from regard.explain.replay import Detail, reads_backwards
+from regard.explain.trace import Side, Trace, check_number
 from regard.nn.observe import Observer
+from regard.tasks.load import Trained
 from regard.text.reading import is_unspaced
 from regard.text.words import space_words
 
@@ -68,10 +78,7 @@ class ReplaceWord(Edit):
     def text(self, text: str, read: Read) -> str:
         spaced = not any(map(is_unspaced, text))
         words = space_words(text) if spaced else read(text).words
-        if not 0 <= self.word < len(words):
-            raise DataError(
-                f"word = {self.word}: is past the end of the sentence; 0 to {len(words) - 1} would be right"
-            )
+        check_number("word", self.word, len(words), "the sentence")
         if not spaced:
             return _replaced(text, words, self.word, self.by)
         return " ".join((*words[: self.word], *self.by.split(), *words[self.word + 1 :]))
@@ -121,10 +128,7 @@ def _check_head(before: Trace, attention: str, head: int = 0) -> None:
         known = [name.removesuffix(".weights") for name in before.tensors if name.endswith(".weights")]
         hint = did_you_mean(attention, known) if known else "it has no attention"
         raise ModelError(f"attention = {attention}: this model has none of that name; {hint}")
-    count = weights.shape[0]
-    if not 0 <= head < count:
-        right = "0" if count == 1 else f"0 to {count - 1}"
-        raise DataError(f"head = {head}: {attention} has no such head; {right} would be right")
+    check_number("head", head, weights.shape[0], attention)
 
 
 @dataclass(frozen=True)
@@ -141,8 +145,7 @@ class SetRow(Edit):
         del editor
         _check_head(before, self.attention, self.head)
         _, rows, columns = before.tensors[f"{self.attention}.weights"].shape
-        if not 0 <= self.row < rows:
-            raise DataError(f"row = {self.row}: is past the end of the output; 0 to {rows - 1} would be right")
+        check_number("row", self.row, rows, "the output")
         if len(self.weights) != columns:
             raise DataError(
                 f"weights = {len(self.weights)} numbers: the row has {columns} places; one for each is needed"
@@ -353,3 +356,107 @@ def _value(where: str, wanted: str, value: object) -> object:
     if isinstance(value, {"int": int, "str": str}[wanted]) and not isinstance(value, bool):
         return value
     raise DataError(f"{where} = {str(value)[:40]}: of the wrong type; {wanted} would be right")
+
+
+# Carrying out edits: what changes in the output and in its probability.
+
+
+@dataclass(frozen=True)
+class ScoredText(Answer):
+    """An output and its log-probability."""
+
+    text: str
+    log_probability: float
+
+
+@dataclass(frozen=True)
+class Difference(Answer):
+    """What the edits did. Outputs are greedy, before and after."""
+
+    editor: Hidden[Editor]  # carries out the edits
+    traces: Hidden[tuple[Trace, Trace, Trace]]  # the old output, the same under the edits, the one written under them
+    places: Hidden[tuple[asked.Places, asked.Places, asked.Places]]  # the pieces of each trace that count
+
+    def _counted(self, number: int) -> Tensor:
+        trace, places = self.traces[number], self.places[number]
+        return trace.log_probability if places is None else trace.log_probability[list(places)]
+
+    def _words(self, number: int) -> tuple[str, ...]:
+        """Of a tagger, one tag a word; else all there is."""
+        trace, places = self.traces[number], self.places[number]
+        if trace.task != "label" or places is None:
+            return trace.target.words
+        return tuple(trace.target.words[place] for place in places)
+
+    def _scored(self, number: int) -> ScoredText:
+        words = self._words(2 if number == 2 else 0)
+        return ScoredText(" ".join(words), float(self._counted(number).sum()))
+
+    @computed
+    def before(self) -> ScoredText:
+        return self._scored(0)
+
+    @computed
+    def after(self) -> ScoredText:
+        return self._scored(2)
+
+    @computed
+    def change_in_log_probability(self) -> float:
+        """Of the new output under the edits, less that of the old."""
+        return self.after.log_probability - self.before.log_probability
+
+    @computed
+    def same(self) -> ScoredText:
+        """The old output, under the edits."""
+        return self._scored(1)
+
+    @computed
+    def fall(self) -> tuple[float, ...]:
+        """By how much the log-probability of each piece of the old output fell."""
+        return tuple((self._counted(0) - self._counted(1)).tolist())
+
+    @computed
+    def pieces(self) -> tuple[str, ...]:
+        """The pieces of the old output."""
+        pieces, places = self.traces[0].target.pieces, self.places[0]
+        return pieces if places is None else tuple(pieces[place] for place in places)
+
+    @computed
+    def changes(self) -> tuple[dict[str, tuple[str, ...]], ...]:
+        """Words that were exchanged, before and after."""
+        old, new = self._words(0), self._words(2)
+        steps = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+        return tuple({"before": old[a:b], "after": new[c:d]} for tag, a, b, c, d in steps if tag != "equal")
+
+
+def what_if(
+    predictor: Trained,
+    text: str,
+    edits: Sequence[Edit],
+    *,
+    output: Sequence[int] | None = None,
+    detail: Detail = "usual",
+) -> Difference:
+    """Carry out ``edits`` on a text. ``output`` is what was written; without it, what the model would write.
+
+    Replacements are made first, in order; the other edits count the words of the text that results.
+    """
+    if not text.split():
+        raise DataError("text = '': an empty sentence has nothing to change; give it a word")
+    first = asked.read(predictor, text)
+    written = asked.write(predictor, first) if output is None else list(output)
+    before = asked.seen_writing(predictor, first, written, detail=detail)
+    changed = changed_text(text, edits, partial(asked.read, predictor))
+    read = first if changed == text else asked.read(predictor, changed)
+    kept = asked.kept(predictor, read, before, written)
+    middle = before if changed == text else asked.seen_writing(predictor, read, kept, detail=detail)
+    side = "decoder" if predictor.task == "language" else "encoder"
+    editor = Editor(tuple(edits), read, reads_backwards(predictor.model), side)
+    for edit in edits:
+        edit.check(middle, editor)
+    same = asked.seen_writing(predictor, read, kept, editor.anew(), detail=detail)
+    anew = asked.write(predictor, read, editor.anew(), prefix=forced_prefix(edits))
+    after = asked.seen_writing(predictor, read, anew, editor.anew(), detail=detail)
+    pairs = (before, first), (same, read), (after, read)
+    places = [asked.counted(predictor, *pair) for pair in pairs]
+    return Difference(editor, (before, same, after), (places[0], places[1], places[2]))

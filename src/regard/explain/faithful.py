@@ -1,35 +1,32 @@
-"""Which map to believe for a run: what was measured (`regard.evaluate.faithful` measures it), kept with the run.
+"""Which map to believe for a run, as measured by `regard.evaluate.faithful` and saved with the run.
 
-A map says how much each word read was to each word written. For an output word of probability p, and the words read in
-the order in which its row of a map puts them,
+A map has the importance of each word read for each word written. For an output word of probability p, and the words
+read in the order of its row of a map, most important first,
 
     comprehensiveness  mean over k of p − p(without the first k)      higher is better
     sufficiency        mean over k of p − p(with the first k alone)   lower is better
     faithfulness       the former less the latter
 
-are areas over the perturbation curve (DeYoung et al., 2020). What is found holds for this run and these sentences;
-other runs, languages and texts have other winners. `RUN/faithful.json` keeps it with the hash of the weights it was
-found for.
+are areas over the perturbation curve (DeYoung et al., 2020). The result holds for this run and these sentences
+only. `RUN/faithful.json` keeps it with the hash of the weights it was measured for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field, TypeAdapter
+from pydantic import Field
 
-from regard.errors import ModelError
-from regard.explain.answer import Answer, computed
+from regard.explain.answer import Answer, computed, load_kept, save_kept
 from regard.explain.attribution import METHODS
-from regard.files import new_file
 from regard.metrics.numbers import signed
 from regard.runs.folder import MANIFEST, Run, best_checkpoint, digest
 
 FILE = "faithful.json"
-RANDOM = "random"  # words in random order: what every map is held against
+RANDOM = "random"  # words in random order, the baseline of every map
 MEAN = "attention, mean"  # of all heads; plain *attention* is read as the run's aligner does
 KNOWN = (*METHODS, MEAN, RANDOM)
 Figure = tuple[float, float, float]  # a mean over sentences, and where the middle 95 % of resamples begin and end
@@ -42,8 +39,8 @@ class MapQuality(Answer):
     method: Annotated[
         str, Field(examples=["alti"], description=f"A method; '{MEAN}' has no aligner, '{RANDOM}' no map.")
     ]
-    comprehensiveness: Annotated[Figure, Field(description="What the words put first take away, of a probability.")]
-    sufficiency: Annotated[Figure, Field(description="What is missing with these alone; low is good.")]
+    comprehensiveness: Annotated[Figure, Field(description="The fall of the probability without the words put first.")]
+    sufficiency: Annotated[Figure, Field(description="Its fall with these words alone; low is good.")]
     faithfulness: Annotated[Figure, Field(description="The former less the latter.")]
     agreement: Annotated[Figure, Field(description="Rank correlation of rows with those of masking.")]
     redrawn: Annotated[
@@ -94,34 +91,26 @@ class Faithfulness(Answer):
         return f"caution, {method} {found[0]}" if found and found[0] else ""
 
     def save(self, folder: Path) -> None:
-        with new_file(folder / FILE) as file:
-            file.write(self.to_json() + b"\n")
+        save_kept(self, folder / FILE)
 
     @classmethod
     def load(cls, folder: Path) -> Faithfulness | None:
-        """What a folder keeps, if it does."""
-        path = folder / FILE
-        if not path.is_file():
-            return None
-        try:
-            found: Faithfulness = TypeAdapter(cls).validate_json(path.read_bytes())
-            known = {each.method for each in found.methods}
-            if not known <= set(KNOWN) or not {found.best, RANDOM} <= known or found.links not in {"", *known}:
-                raise ValueError
-        except (ValueError, RecursionError):  # what pydantic finds wrong is a ValueError too
-            names = ", ".join(field.name for field in fields(cls))
-            raise ModelError(f"{path}: does not say which map to believe; remove it, or give it {names}") from None
-        return found
+        """What a folder has saved; None where there is none."""
+        return load_kept(cls, folder / FILE, "a measurement of maps", cls._is_whole)
+
+    def _is_whole(self) -> bool:
+        known = {each.method for each in self.methods}
+        return known <= set(KNOWN) and {self.best, RANDOM} <= known and self.links in {"", *known}
 
 
 def method_and_head(name: str) -> tuple[str, str]:
-    """Of *attention, mean*, or any method."""
+    """The method and the head of *attention, mean*, or of any method."""
     method, _, head = name.partition(", ")
     return method, head or "best"
 
 
 def remembered(run: Run | None) -> Faithfulness | None:
-    """What was measured for the weights that a run has, if it was."""
+    """The measurement for the weights that a run has, if there is one."""
     if run is None:
         return None
     kept = Faithfulness.load(run.folder) or Faithfulness.load(run.cache)

@@ -1,4 +1,4 @@
-"""Which words made a run write what it wrote: one question, every method, one answer; and why not another word."""
+"""The question `attribute`: which words made a run write what it wrote, and why not another word."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from regard.explain.heatmap import HeatMap, reaching
 from regard.explain.look import Looked, look
 from regard.explain.passes import Of, Subject
 from regard.explain.replay import Model, forward, resting
-from regard.explain.trace import Trace
+from regard.explain.trace import Trace, check_number
 from regard.explain.views import View, labelled, numbers
 from regard.nn.observe import UNOBSERVED
 from regard.tasks.load import Trained
@@ -27,7 +27,7 @@ from regard.text.vocabulary import END
 
 @dataclass(frozen=True)
 class Attribution(OfSentence):
-    """What each word read was to each word written: of the source, and of the prefix, what was written before."""
+    """The importance of each word read for each word written: words of the source, and of the prefix."""
 
     run: str
     output: str
@@ -49,11 +49,11 @@ class Attribution(OfSentence):
     values: Annotated[PackedTensor, Field(description="The number explained, of each row.")]
     source_share: Annotated[
         PackedTensor | None,
-        Field(description="Of each row, what is the source's of all sizes; null where only one side has parts."),
+        Field(description="The source's share of each row's absolute values; null where only one side has parts."),
     ]
     completeness_error: Annotated[
         float | None,
-        Field(description="How far parts are from the sum the method promises, as a share; null: it promises none."),
+        Field(description="Relative error of the sum that the method promises; null where it promises none."),
     ]
     trace: Hidden[Trace]
 
@@ -102,13 +102,13 @@ def attribute(
     special: bool = False,
     points: int = POINTS,
 ) -> Attribution:
-    """What each word read was to each word written, by one method.
+    """The importance of each word read for each word written, by one method.
 
     ``text`` may have been looked into already. ``of``: what is explained of each step, its *log-probability*,
     *probability*, *log-odds* or *entropy*. ``against`` asks why a word was written and not this one: at piece ``step``,
-    or where it came nearest; given several words it is another translation, and the question is about the step at
-    which the two part. ``layer`` and ``head`` count from 1 (see `View`). Integrated gradients take
-    ``points`` on their way.
+    or where it came nearest. Several words are another translation, and the question is about the first step at which
+    the two differ. ``layer`` and ``head`` count from 1 (see `View`). ``points`` are those of
+    integrated gradients.
     """
     looked = text if isinstance(text, Looked) else look(run, text, target)
     check_method(method, of, against)
@@ -172,8 +172,7 @@ def _contrast(run: Trained, trace: Trace, against: str, step: int | None) -> tup
     """The step that a contrast is about, and the piece that might have stood there."""
     written = trace.target.ids
     if step is not None:
-        if not 0 <= step < len(written):
-            raise DataError(f"step = {step}: the output has no such piece; 0 to {len(written) - 1} would be right")
+        check_number("step", step, len(written), "the output")
         if against in trace.top_pieces[step]:
             return _other(step, int(trace.top_ids[step][trace.top_pieces[step].index(against)]), written, against)
     if run.task in ("tag", "classify"):
@@ -188,7 +187,7 @@ def _contrast(run: Trained, trace: Trace, against: str, step: int | None) -> tup
         assert run.task == "language"
         pieces = run.tokenizer.encode(against)
     if not pieces:
-        raise DataError("against = '': has no piece to hold against the output; give a word or another translation")
+        raise DataError("against = '': has no piece to compare with; give a word or another translation")
     if step is not None:
         return _other(*_parting(written, step, pieces), written, against)
     if len(against.split()) > 1:

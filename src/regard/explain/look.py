@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 import torch
 from pydantic import Field
@@ -18,27 +18,25 @@ from regard.explain.alignment import Aligner
 from regard.explain.answer import Answer, Hidden, OfSentence, PackedTensor, computed
 from regard.explain.asked import read, spelling
 from regard.explain.attribution import word_map
-from regard.explain.edits import Edit, changed_text, forced_prefix
+from regard.explain.edits import Difference, Edit, changed_text, forced_prefix, what_if
 from regard.explain.faithful import Faithfulness, method_and_head, remembered
 from regard.explain.heatmap import HeatMap
 from regard.explain.passes import Under, alone
-from regard.explain.recurrent import GATES, Filling, GateView, StateView, filling, gates, saliency, states
+from regard.explain.recurrent import saliency
 from regard.explain.replay import Keeper, Model, check_size, forward, replay, resting
-from regard.explain.statistics import HeadStatistics, SideName, statistics
-from regard.explain.trace import OUTSIDE, Folded, Side, Trace, so_far
+from regard.explain.statistics import HeadStatistics, statistics
+from regard.explain.trace import OUTSIDE, Folded, Side, SideName, Trace, so_far
 from regard.explain.views import View, attention_map, saliency_map, sides_of
-from regard.explain.whatif import Difference, what_if
 from regard.nn.observe import Observer
 from regard.settings.call import DecodeSettings
 from regard.tasks.load import Predicting, Trained, load_predictor
 from regard.tasks.translator import Translator
 from regard.text.vocabulary import END
 
-# Is what is shown what was used? Two numbers that a page can put beside its picture.
-#
-# Rows of weights are distributions, so each sums to one. And a replay is one parallel pass, while the output was
-# written step by step: so it is written once more, step by step, and all weights are compared. No observer can see
-# the fused kernels that search takes without an observer; of those, the log-probabilities of the output are compared.
+# Checks: is what is shown what was used? Rows of weights are distributions, so each sums to one. A replay is one
+# parallel pass, while the output was written step by step: it is written again, step by step, and all weights are
+# compared. Without an observer, search uses fused kernels, which show no weights: there
+# log-probabilities are compared.
 
 
 @dataclass(frozen=True)
@@ -97,57 +95,11 @@ def _steps(model: Model, trace: Trace, targets: Tensor, observer: Observer) -> T
     return torch.stack(scores)
 
 
-# A recurrent model from inside: its gates and states over the text, how the context fills, what each step hangs on.
-
-
-@dataclass(frozen=True)
-class Cells(OfSentence):
-    """A recurrent model from inside."""
-
-    run: str
-    output: str
-    rows: Annotated[tuple[str, ...], Field(description="Pieces written: the rows of saliency.")]
-    columns: Annotated[tuple[str, ...], Field(description="Pieces read: the columns of saliency.")]
-    gates: tuple[GateView, ...]  # none in a plain RNN
-    states: tuple[StateView, ...]
-    saliency: Annotated[
-        PackedTensor | None, Field(description="Norm of the gradient of each step's log-odds at each embedding.")
-    ]
-    filling: tuple[Filling, ...]  # none without a recurrent encoder
-
-
-def cells(looked: Looked) -> Cells:
-    """What the cells did for one output, under the edits it was written with."""
-    trace = looked.trace
-    found = tuple(states(trace))
-    if not found:
-        raise ModelError("gates: this run has no recurrent cells; its attention is what there is to see")
-    looked.check_gradients()
-    gated = any(".cell." in name and name.rpartition(".")[2] in GATES for name in trace.tensors)
-    encoder = any(one.name.startswith("encoder.") for one in found)
-    sources = () if trace.task == "language" else trace.source.rows
-    return Cells(
-        run=looked.run,
-        output=looked.output,
-        rows=trace.target.pieces,
-        columns=looked.read.pieces,
-        gates=tuple(gates(trace)) if gated else (),
-        states=found,
-        saliency=saliency(looked.model, sources, trace.target.ids, under=looked.under),
-        filling=tuple(filling(trace)) if encoder else (),
-    )
-
-
-# Everything recorded while a model wrote one output: the answer that ``regard explain``, the service and pages
-# share. Most of it is computed when it is first wanted.
+# Everything recorded while a model wrote one output: the answer for ``regard explain``, the service and pages. Most of
+# it is computed when it is first read.
 
 TaskName = Literal["translate", "tag", "classify", "language"]
 MOST_STEPS = 40_000  # pieces written, each with a gradient through all pieces: some seconds of a recurrent model
-PLACES: dict[SideName, tuple[str, str, str]] = {  # side: where in a trace, and its name in statistics
-    "encoder": ("encoder", "self", "encoder_self"),
-    "decoder": ("decoder", "self", "decoder_self"),
-    "cross": ("decoder", "cross", "cross"),
-}
 POOL = "pool.weights"  # a classifier's attention: one row, the label, over the source
 
 
@@ -220,7 +172,7 @@ class Looked(OfSentence):
         return alone if self.difference is None else self.difference.editor.anew
 
     def check_gradients(self) -> None:
-        """Refuse what would take a minute: a gradient for each piece written goes back through all that was read."""
+        """Refuse a text that would take a minute: each piece written has a gradient through all pieces."""
         written, pieces = len(self.trace.target), len(self.trace.source) + len(self.trace.target)
         if written * pieces > MOST_STEPS:
             raise DataError(
@@ -253,9 +205,7 @@ class Looked(OfSentence):
     def attentions(self) -> list[AttentionWeights]:
         tensors = self.trace.tensors
         found = [
-            (name, side, layer)
-            for side, (half, kind, _) in PLACES.items()
-            for layer, name in enumerate(self.trace.layers(half, kind))
+            (name, side, layer) for side in get_args(SideName) for layer, name in enumerate(self.trace.layers(side))
         ]
         if POOL in tensors:
             found.append((POOL, "cross", 0))
@@ -285,8 +235,8 @@ class Looked(OfSentence):
 
     @computed
     def statistics(self) -> list[HeadStatistics]:
-        there = (name for half, kind, name in PLACES.values() if self.trace.has(half, kind))
-        return [one for name in there for one in statistics(self.trace, name)]
+        there = (side for side in get_args(SideName) if self.trace.layers(side))
+        return [one for side in there for one in statistics(self.trace, side)]
 
     @computed
     def aligner(self) -> ReadingHeads | None:
@@ -323,26 +273,26 @@ class Looked(OfSentence):
 
     @property
     def speaks(self) -> bool:
-        """Whether words were read and words written: an output may be nothing but its end."""
+        """Whether both sides have words: an output may be nothing but its end."""
         return all(any(owner != OUTSIDE for owner in side.word_of) for side in (self.read, self.trace.target))
 
     @cached_property
     def effect(self) -> Folded:
         """Of masking each word of what is read, (T words, S words)."""
-        return word_map(self.model, self.read, self.trace.target)
+        return word_map(self.model, self.read, self.trace.target, under=self.under)
 
     @cached_property
     def saliency(self) -> Tensor:
         """Gradient norms, (T, S): for models that attend to nothing."""
         sources = () if self.trace.task == "language" else self.trace.source.rows
-        return saliency(self.model, sources, self.trace.target.ids)
+        return saliency(self.model, sources, self.trace.target.ids, under=self.under)
 
     def picture(self, view: View) -> HeatMap:
         """The picture that a view asks for. Where nothing is attended to, gradient saliency takes its place."""
         if self.sides and view.side in self.sides:
             return attention_map(self.trace, view, self.reader)
         if self.sides or view != View(words=view.words, special=view.special):
-            return attention_map(self.trace, view)  # says what there is
+            return attention_map(self.trace, view)  # raises, with what there is
         return saliency_map(self.trace, self.saliency, self.read, view)
 
     @cached_property
@@ -360,8 +310,8 @@ class Looked(OfSentence):
 
     @cached_property
     def word_links(self) -> frozenset[tuple[int, int]]:
-        """Which word came from which, (read, written): by the aligner, unless another method was measured to be
-        better; without attention, by masking."""
+        """Links (word read, word written): by the aligner, unless another method was measured to be better; without
+        attention, by masking."""
         if self.measured_links is not None:
             return self.measured_links
         if self.reader is not None and "cross" in self.sides:
@@ -379,10 +329,10 @@ class Looked(OfSentence):
             return f"the heaviest word by {self.measured.links} (measured: AER {error[0]:.2f}, the best of this run)"
         if self.reader is not None and "cross" in self.sides:
             return self.reader.describe()
-        return "the word whose masking hurts most"
+        return "the word whose masking lowers the probability most"
 
 
-UNSEARCHED = "decode: nothing is searched for here; leave it out"
+UNSEARCHED = "decode: there is no search here; leave it out"
 
 
 def look(
@@ -419,7 +369,7 @@ def look(
 
 
 def at_checkpoint(folder: Path, name: str, device: str) -> Trained:
-    """Another moment of a run than its best. Links are read as the run does."""
+    """A run at another checkpoint than its best. Links are read with the run's own aligner."""
     found = load_predictor(folder, device, checkpoint_name=name)
     if found.task == "translate" and Aligner.load(folder) is None:
         return replace(found, run=None)
@@ -463,7 +413,7 @@ def _translated(
 
 
 def _predicted(predictor: Predicting, text: str, edits: tuple[Edit, ...], name: str) -> Looked:
-    """Labels; of a language model, the text itself or, under edits, the text and how it goes on."""
+    """Labels; of a language model, the text itself or, under edits, the text and its continuation."""
     task, model = predictor.task, predictor.model
     changed = changed_text(text, edits, partial(read, predictor))
     side = read(predictor, changed)

@@ -4,11 +4,11 @@ A residual block with attention is a sum, given its weights and the scale of its
 
     output_t = Σ_s parts_ts + stream_t + rest_t,   parts_ts = Σ_h α_hts · (v_hs W_o^h), through a norm that follows
 
-with stream what the residual connection carried and rest the biases. The norm of a part is how much was really taken
-(Kobayashi et al., 2020); how near a part comes to the output, by L1 distance, is its contribution, and contributions
-are followed down through all layers (ALTI+; Ferrando et al., 2022). Value zeroing (Mohebbi et al., 2023) takes the
-value of one token away and measures how far the layer's output turns. Rollout (Abnar and Zuidema, 2020) takes the
-weights themselves, and one half for each residual connection.
+with stream what the residual connection carried and rest the biases. The norm of a part says how much was taken from
+that token (Kobayashi et al., 2020). How near a part is to the output, by L1 distance, is its contribution, and
+contributions are followed down through all layers (ALTI+; Ferrando et al., 2022). Value zeroing (Mohebbi et al., 2023)
+sets the value of one token to zero and measures how far the layer's output rotates. Rollout (Abnar and Zuidema, 2020)
+takes the weights themselves, and one half for each residual connection.
 
 A layer's mixing is a matrix with rows that sum to one, so a product of layers has them too. The SSRU of a decoder is
 linear in its candidates, given its gates: they are its parts.
@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from regard.decode.cancel import check_cancelled
-from regard.explain.passes import Both
+from regard.explain.passes import Both, Changed
 from regard.explain.replay import Model
 from regard.models.generator import AttentionPool, Labeller, LanguageModel, MaxPool
 from regard.models.transformer import TransformerDecoder, TransformerEncoder
@@ -92,7 +92,7 @@ def _block(residual: Residual, entered: Tensor, parts: Tensor, bias: Tensor, out
 
 
 def _linear(norm: Norm, total: Tensor, part: Tensor) -> Tensor:
-    """What a norm makes of a part, (T, D) or (T, S, D), of what it is given whole."""
+    """The norm of ``total``, applied to one of its summands, (T, D) or (T, S, D)."""
     if isinstance(norm, BatchNorm):
         return norm.gain * part / torch.sqrt(norm.running_variance + norm.epsilon)
     scale = total.square().mean(-1) if isinstance(norm, RMSNorm) else total.var(-1, correction=0)
@@ -113,28 +113,21 @@ def _bias(attention: Attention, like: Tensor) -> Tensor:
     return like.new_zeros(like.shape[-1]) if bias is None else bias.detach().to(like)
 
 
-def encoder_block(layer: EncoderLayer, tensors: Tensors, level: int) -> Block:
-    entered, place = _entered(tensors, "encoder", level), f"encoder.{level}"
-    parts = weighted(layer.attention, tensors[f"{place}.self.weights"], tensors[f"{place}.self.values"])
-    return _block(layer.residuals[0], entered, parts, _bias(layer.attention, entered), tensors[f"{place}.attended"])
+def attention_block(attention: Attention, residual: Residual, tensors: Tensors, place: str, entered: Tensor) -> Block:
+    """One attention with its residual connection; ``place`` is its name in a trace, as *decoder.1.cross*."""
+    parts = weighted(attention, tensors[f"{place}.weights"], tensors[f"{place}.values"])
+    layer, kind = place.rsplit(".", 1)
+    output = tensors[f"{layer}.{'crossed' if kind == 'cross' else 'attended'}"]
+    return _block(residual, entered, parts, _bias(attention, entered), output)
 
 
-def own_block(layer: DecoderLayer, tensors: Tensors, level: int) -> Block:
-    """A decoder's look at what was read so far."""
-    entered, place = _entered(tensors, "decoder", level), f"decoder.{level}"
-    if layer.attention is None:
-        parts, bias = recurrent_parts(tensors, f"{place}.cell"), entered.new_zeros(entered.shape[-1])
-    else:
-        parts = weighted(layer.attention, tensors[f"{place}.self.weights"], tensors[f"{place}.self.values"])
-        bias = _bias(layer.attention, entered)
+def own_block(layer: EncoderLayer | DecoderLayer, tensors: Tensors, half: str, level: int) -> Block:
+    """A layer's look at its own side: self-attention, or the recurrence in its place."""
+    entered, place = _entered(tensors, half, level), f"{half}.{level}"
+    if layer.attention is not None:
+        return attention_block(layer.attention, layer.residuals[0], tensors, f"{place}.self", entered)
+    parts, bias = recurrent_parts(tensors, f"{place}.cell"), entered.new_zeros(entered.shape[-1])
     return _block(layer.residuals[0], entered, parts, bias, tensors[f"{place}.attended"])
-
-
-def cross_block(layer: DecoderLayer, tensors: Tensors, level: int) -> Block:
-    assert layer.cross is not None
-    entered, place = tensors[f"decoder.{level}.attended"], f"decoder.{level}"
-    parts = weighted(layer.cross, tensors[f"{place}.cross.weights"], tensors[f"{place}.cross.values"])
-    return _block(layer.residuals[1], entered, parts, _bias(layer.cross, entered), tensors[f"{place}.crossed"])
 
 
 def pool_block(model: Labeller, tensors: Tensors) -> Block:
@@ -157,16 +150,18 @@ def _blocks(model: Model, tensors: Tensors) -> tuple[list[Block], list[tuple[Blo
     below, above = list[Block](), list[tuple[Block, Block | None]]()
     if not isinstance(model, LanguageModel):
         assert isinstance(model.encoder, TransformerEncoder)
-        below = [encoder_block(layer, tensors, level) for level, layer in enumerate(model.encoder.layers)]
+        below = [own_block(layer, tensors, "encoder", level) for level, layer in enumerate(model.encoder.layers)]
     if not isinstance(model, Labeller):
         assert isinstance(model.decoder, TransformerDecoder)
         for level, layer in enumerate(model.decoder.layers):
-            cross = None if layer.cross is None else cross_block(layer, tensors, level)
-            above.append((own_block(layer, tensors, level), cross))
+            cross, entered = None, tensors[f"decoder.{level}.attended"]
+            if layer.cross is not None:
+                cross = attention_block(layer.cross, layer.residuals[1], tensors, f"decoder.{level}.cross", entered)
+            above.append((own_block(layer, tensors, "decoder", level), cross))
     return below, above
 
 
-# What a block says of each token
+# The share of each token in a block
 
 
 def nearness(block: Block, *, own: bool) -> Tensor:
@@ -183,7 +178,7 @@ def nearness(block: Block, *, own: bool) -> Tensor:
 
 
 def shared(values: Tensor, *, own: bool = False) -> Tensor:
-    """Each row as shares of its sum. Where nothing is there, all is the row's own or, without one, the last's."""
+    """Each row as shares of its sum. A row of zeros becomes 1 at its own place (``own``) or in the last column."""
     total = values.sum(-1, keepdim=True)
     rows, columns = values.shape[-2:]
     instead = torch.eye(rows, columns).to(values) if own else torch.zeros(rows, columns).to(values)
@@ -240,8 +235,8 @@ def norms(model: Model, tensors: Tensors) -> tuple[Tensor | None, Tensor | None,
 def halves(
     encoder: Sequence[Tensor], own: Sequence[Tensor], cross: Sequence[Tensor]
 ) -> tuple[list[Tensor], list[Layer]]:
-    """Attention for `roll`, as rollout has it: every block hands on half of what it got and adds half of what it looked
-    at; encoder and own (S, S) and (T, T), cross (T, S), each the mean of a layer's heads."""
+    """Attention for `roll`, as in rollout: one half for the residual connection, one half for attention;
+    encoder and own (S, S) and (T, T), cross (T, S), each the mean of a layer's heads."""
 
     def half(weights: Tensor) -> Tensor:
         return (weights + torch.eye(len(weights), dtype=weights.dtype, device=weights.device)) / 2
@@ -251,7 +246,7 @@ def halves(
     return [half(each) for each in encoder], [(share * half(each), look) for each, look in zip(own, looks, strict=True)]
 
 
-# Followed down
+# Products of layers
 
 
 def roll(encoder: Sequence[Tensor], decoder: Sequence[Layer], read: int) -> tuple[Tensor, Tensor | None, Tensor | None]:
@@ -276,30 +271,20 @@ def roll(encoder: Sequence[Tensor], decoder: Sequence[Layer], read: int) -> tupl
 # Value zeroing
 
 
-@dataclass(frozen=True)
-class Zeroed:
-    """Takes, in row u of a batch, the value of token u away; ``name`` is where values are seen."""
+def zeroed(name: str) -> Changed:
+    """An observer that sets, in row u of a batch, the value of token u to zero; ``name`` is where values are seen."""
 
-    name: str
-    here: str = ""
-
-    @property
-    def active(self) -> bool:
-        return True
-
-    def at(self, place: str | int) -> Observer:
-        return Zeroed(self.name, f"{self.here}{place}.")
-
-    def see(self, name: str, value: Tensor) -> Tensor:
-        if self.here + name != self.name:
-            return value
+    def change(value: Tensor) -> Tensor:
         kept = 1 - torch.eye(len(value), dtype=value.dtype, device=value.device)  # (U, U)
         return value * (kept[:, None, :, None] if value.dim() == 4 else kept[:, :, None])
 
+    return Changed({name: change}, active=True)
+
 
 def turned(before: Tensor, after: Tensor) -> Tensor:
-    """``1 − cos`` between states (T, D) and what became of them in each of U runs (U, T, D): (T, U)."""
-    return (1 - torch.cosine_similarity(before[None], after, -1)).clamp(min=0).T
+    """``1 − cos`` between states (T, D) and those of U other runs (U, T, D): (T, U). In double precision, because a
+    cosine near one would lose most digits of its distance from one."""
+    return (1 - torch.cosine_similarity(before[None].double(), after.double(), -1)).clamp(min=0).T.to(before)
 
 
 def zeroing(model: Model, tensors: Tensors, under: Observer) -> tuple[list[Tensor], list[tuple[Tensor, Tensor | None]]]:
@@ -328,7 +313,7 @@ def _without_in_encoder(layer: EncoderLayer, tensors: Tensors, level: int, watch
     entered = _entered(tensors, "encoder", level)
     size = len(entered)
     mask = torch.ones(size, size, dtype=torch.bool, device=entered.device)
-    after = layer(entered.expand(size, -1, -1), mask, Both(watch, Zeroed("self.values")))
+    after = layer(entered.expand(size, -1, -1), mask, Both(watch, zeroed("self.values")))
     return turned(tensors[f"encoder.{level}.states"], after)
 
 
@@ -340,7 +325,7 @@ def _without_own(layer: DecoderLayer, tensors: Tensors, level: int, watch: Obser
         memory = layer.cross.remember(tensors["encoder.states"][None], observer=watch.at("cross"))
     name = "cell.candidate" if layer.attention is None else "self.values"
     rows = entered.expand(size, -1, -1)
-    after, _ = layer(rows, layer.start(size, rows), memory, 0, None, Both(watch, Zeroed(name)))
+    after, _ = layer(rows, layer.start(size, rows), memory, 0, None, Both(watch, zeroed(name)))
     return turned(tensors[f"decoder.{level}.states"], after).tril()  # what comes later takes no part
 
 
@@ -348,7 +333,7 @@ def _without_cross(layer: DecoderLayer, tensors: Tensors, level: int, watch: Obs
     check_cancelled()
     assert layer.cross is not None
     states, attended = tensors["encoder.states"], tensors[f"decoder.{level}.attended"]
-    observer = Both(watch.at("cross"), Zeroed("values"))
+    observer = Both(watch.at("cross"), zeroed("values"))
     memory: Memory = layer.cross.remember(states.expand(len(states), -1, -1), observer=observer)
     rows, cross = attended.expand(len(states), -1, -1), layer.cross
     crossed = layer.residuals[1](rows, lambda x: cross(x, memory, observer=observer))

@@ -31,7 +31,7 @@ from regard.models.recurrent import (
 )
 from regard.models.transformer import TransformerDecoder, TransformerEncoder
 from regard.nn.attention import AdditiveScore, Attention, CosineScore, GeneralScore, InnerScore, Score, by_head
-from regard.nn.embeddings import Embedding, Learned, Sinusoidal, Unplaced, VectorEmbedding
+from regard.nn.embeddings import Embedding, Learned, OutputLayer, Sinusoidal, Unplaced, VectorEmbedding
 from regard.nn.layers import GatedFeedForward
 from regard.nn.recurrent import Layer
 from regard.nn.transformer import DecoderLayer, EncoderLayer, Norm, Residual
@@ -45,7 +45,7 @@ Whose = Literal["source", "target", "whole"]  # whose pieces its vectors stand f
 RecurrentDecoder = ContextDecoder | BahdanauDecoder | LuongDecoder | ConditionalDecoder
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Part(Answer):
     """A part of a model and what it made of the sentence."""
 
@@ -127,54 +127,55 @@ def map_model(looked: Looked, part: str = "") -> ModelMap:
 
 
 def parts_of(model: Model) -> tuple[Part, ...]:
-    """The structure alone: what the model is made of."""
+    """What the model is made of, without the numbers of a sentence."""
     if model.task == "label":
         pool = () if model.pool is None else (_pool(model.pool, model.encoder),)
-        return (_encoder(model.encoder), *pool, _label_output(model.head, after=pool[0].name if pool else "encoder"))
+        after = "pool" if pool else "encoder"
+        about = "A score for every label; softmax makes probabilities of them."
+        return (_encoder(model.encoder), *pool, _output(model.head, about, "whole" if pool else "source", after))
     decoder = model.decoder
     assert isinstance(decoder, TransformerDecoder | RecurrentDecoder)
-    made = _recurrent_decoder(decoder) if not isinstance(decoder, TransformerDecoder) else _transformer(decoder)
-    first = () if model.task == "language" else (_encoder(model.encoder),)
-    if model.task == "translate" and not isinstance(decoder, TransformerDecoder):
+    made = _transformer(decoder) if isinstance(decoder, TransformerDecoder) else _recurrent_decoder(decoder)
+    about = "A score for every piece of the vocabulary; softmax makes probabilities of them."
+    if tied := decoder.output.weight is decoder.embedding.weight:
+        about += " Its weights are the embedding's."
+    output = _output(decoder.output, about, "target", "decoder", tied=tied)
+    if model.task == "language":
+        return made, output
+    first = [_encoder(model.encoder)]
+    if not isinstance(decoder, TransformerDecoder):
         assert isinstance(model.encoder, RecurrentEncoder)
-        first = (*first, _context(model.encoder, decoder.bridge))
-        made = _after_context(made)
-    if model.task == "translate" and decoder.embedding is getattr(model.encoder, "embedding", None):
-        made = _with_shared_table(made)
-    tied = isinstance(decoder.embedding, Embedding) and decoder.output.weight is decoder.embedding.weight
-    output = Part(
-        name="output",
-        kind="output",
-        title="Output",
-        about="A score for every piece of the vocabulary; softmax makes probabilities of them."
-        + (" Its weights are the embedding's." if tied else ""),
-        whose="target",
-        size=_arrow(decoder.output.weight.shape[1], decoder.output.weight.shape[0]),
-        parameters=_count(decoder.output) - (decoder.output.weight.numel() if tied else 0),
-        reads=("decoder",),
-        steps=("logits", "probabilities", "probability"),
-        output="logits",
-    )
+        first.append(_context(model.encoder, decoder.bridge))
+        parts = (
+            replace(part, reads=(*part.reads, "context")) if part.kind == "recurrent" else part for part in made.parts
+        )
+        made = replace(made, parts=tuple(parts))
+    if decoder.embedding is getattr(model.encoder, "embedding", None):  # one table for both sides is counted once
+        table, *rest = made.parts
+        own = replace(table, about=f"{table.about} It is the encoder's table.", parameters=0)
+        made = replace(made, parts=(own, *rest), parameters=made.parameters - table.parameters)
     return (*first, made, output)
 
 
-def _with_shared_table(decoder: Part) -> Part:
-    """One table for both sides is counted once, with the encoder."""
-    first, *rest = decoder.parts
-    own = replace(first, about=f"{first.about} It is the encoder's table.", parameters=0)
-    return replace(decoder, parts=(own, *rest), parameters=decoder.parameters - first.parameters)
+def _output(layer: nn.Linear | OutputLayer, about: str, whose: Whose, after: str, *, tied: bool = False) -> Part:
+    size, count = _arrow(*reversed(layer.weight.shape)), _count(layer)
+    count -= layer.weight.numel() if tied else 0
+    steps = ("logits", "probabilities", "probability")
+    return Part("output", "output", "Output", about, whose, size, count, reads=(after,), steps=steps, output="logits")
 
 
-def _after_context(decoder: Part) -> Part:
-    """A recurrent decoder's layers begin with what the encoder handed over."""
-
-    def begun(part: Part) -> Part:
-        return replace(part, reads=(*part.reads, "context")) if part.kind == "recurrent" else part
-
-    return replace(decoder, parts=tuple(map(begun, decoder.parts)))
-
-
-# Transformers
+def _stack(side: str, parts: Sequence[Part]) -> Part:
+    encodes = side == "encoder"
+    about = (
+        "Reads the sentence and makes a vector for each piece that depends on its neighbours."
+        if encodes
+        else "Reads what is written so far and makes the vector from which the next piece is chosen."
+    )
+    count, output = sum(part.parameters for part in parts), "encoder.states" if encodes else "decoder.features"
+    title, whose = side.capitalize(), parts[0].whose
+    return Part(
+        side, "stack", title, about, whose, "", count, steps=(f"{side}.",), output=output, parts=_chained(parts)
+    )
 
 
 def _encoder(encoder: Encoder) -> Part:
@@ -182,9 +183,12 @@ def _encoder(encoder: Encoder) -> Part:
     return _transformer(encoder) if isinstance(encoder, TransformerEncoder) else _recurrent_encoder(encoder)
 
 
+# Transformers
+
+
 def _transformer(stack: TransformerEncoder | TransformerDecoder) -> Part:
     encodes = isinstance(stack, TransformerEncoder)
-    side = "encoder" if encodes else "decoder"
+    side, last = ("encoder", "states") if encodes else ("decoder", "features")
     whose: Whose = "source" if encodes else "target"
     layers: Iterable[EncoderLayer | DecoderLayer] = stack.layers
     parts = [_embedding(side, stack.embedding, whose)]
@@ -198,49 +202,36 @@ def _transformer(stack: TransformerEncoder | TransformerDecoder) -> Part:
         parts.append(_layer(f"{side}.{level}", layer, whose, before))
         before = f"{side}.{level}.states"
     if stack.norm is not None:
-        parts.append(_norm(f"{side}.{'states' if side == 'encoder' else 'features'}", stack.norm, whose, before))
-    return _stack(side, whose, parts)
-
-
-def _stack(side: str, whose: Whose, parts: Sequence[Part]) -> Part:
-    encodes = side == "encoder"
-    return Part(
-        name=side,
-        kind="stack",
-        title=side.capitalize(),
-        about="Reads the sentence and makes a vector for each piece that knows its neighbours."
-        if encodes
-        else "Reads what is written so far and makes the vector from which the next piece is chosen.",
-        whose=whose,
-        parameters=sum(part.parameters for part in parts),
-        steps=(f"{side}.",),
-        output="encoder.states" if encodes else "decoder.features",
-        parts=_chained(parts),
-    )
+        parts.append(_norm(f"{side}.{last}", stack.norm, whose, before))
+    return _stack(side, parts)
 
 
 def _layer(name: str, layer: EncoderLayer | DecoderLayer, whose: Whose, before: str) -> Part:
     """The blocks of a layer, each with its residual connection."""
-    entry, parts = before, list[Part]()
-    crosses = isinstance(layer, DecoderLayer) and layer.cross is not None
-    blocks = [_look_back(name, layer, whose), *([_cross(name, layer)] if crosses else []), _feed(name, layer, whose)]
-    outputs = ["attended", *(["crossed"] if crosses else []), "states"]
-    for inner, residual, output in zip(blocks, layer.residuals, outputs, strict=True):
-        parts += _residual(name, inner, residual, (before, f"{name}.{output}"))
+    entry, blocks, outputs = before, [_look_back(name, layer, whose)], ["attended"]
+    about = "One round of looking at others and working alone."
+    cross = layer.cross if isinstance(layer, DecoderLayer) else None
+    if cross is not None:
+        about = "Each piece that is written looks at the source and takes a mixture of what its words say."
+        blocks.append(_attention(f"{name}.cross", cross, "Cross-attention", about, "target", reads=("encoder",)))
+        outputs.append("crossed")
+        about = "One round: look back at what is written, look at the source, work alone."
+    elif isinstance(layer, DecoderLayer):
+        about = "One round of looking back and working alone."
+    blocks.append(_feed(name, layer, whose))
+    parts = list[Part]()
+    for inner, residual, output in zip(blocks, layer.residuals, (*outputs, "states"), strict=True):
+        parts += _residual(name, inner, residual, before, f"{name}.{output}")
         before = f"{name}.{output}"
     return Part(
-        name=name,
-        kind="layer",
-        title=f"Layer {int(name.rpartition('.')[2]) + 1}",
-        about="One round of looking at others and working alone."
-        if not isinstance(layer, DecoderLayer)
-        else "One round: look back at what is written, look at the source, work alone."
-        if crosses
-        else "One round of looking back and working alone.",
-        whose=whose,
-        size=_width(layer.residuals[0].norm),
-        parameters=_count(layer),
-        reads=("encoder",) if crosses else (),
+        name,
+        "layer",
+        f"Layer {int(name.rpartition('.')[2]) + 1}",
+        about,
+        whose,
+        _width(layer.residuals[0].norm),
+        _count(layer),
+        reads=() if cross is None else ("encoder",),
         steps=(f"{name}.",),
         output=f"{name}.states",
         entry=entry,
@@ -250,90 +241,50 @@ def _layer(name: str, layer: EncoderLayer | DecoderLayer, whose: Whose, before: 
 
 def _look_back(name: str, layer: EncoderLayer | DecoderLayer, whose: Whose) -> Part:
     if isinstance(layer, DecoderLayer) and layer.recurrence is not None:
-        width = layer.recurrence.forget.in_features
-        return Part(
-            name=f"{name}.cell",
-            kind="recurrence",
-            title="Recurrence",
-            about="In place of attention, one vector of all that is written so far; a gate says how much of it stays.",
-            whose=whose,
-            size=_arrow(width, width),
-            parameters=_count(layer.recurrence),
-            steps=(f"{name}.cell.",),
-            output=f"{name}.cell.hidden",
-        )
+        about = "In place of attention, one vector of all that is written so far; a gate says how much of it stays."
+        width, count = layer.recurrence.forget.in_features, _count(layer.recurrence)
+        name, size, title = f"{name}.cell", _arrow(width, width), "Recurrence"
+        steps, output = (f"{name}.",), f"{name}.hidden"
+        return Part(name, "recurrence", title, about, whose, size, count, steps=steps, output=output)
     assert layer.attention is not None
-    masked = isinstance(layer, DecoderLayer)
     about = (
         "Each piece looks at itself and at those before it, never ahead, and takes a mixture of what they say."
-        if masked
+        if isinstance(layer, DecoderLayer)
         else "Each piece looks at all pieces and takes a mixture of what they say."
     )
     return _attention(f"{name}.self", layer.attention, "Self-attention", about, whose)
 
 
-def _cross(name: str, layer: EncoderLayer | DecoderLayer) -> Part:
-    assert isinstance(layer, DecoderLayer)
-    assert layer.cross is not None
-    about = "Each piece that is written looks at the source and takes a mixture of what its words say."
-    found = _attention(f"{name}.cross", layer.cross, "Cross-attention", about, "target")
-    return replace(found, reads=("encoder",))
-
-
 def _feed(name: str, layer: EncoderLayer | DecoderLayer, whose: Whose) -> Part:
-    network = layer.feed_forward
-    gated = isinstance(network, GatedFeedForward)
-    return Part(
-        name=f"{name}.feed",
-        kind="feed_forward",
-        title="Feed-forward",
-        about="A small network that works on each piece by itself: wide and back."
-        + (" A second product, through SiLU, is its gate." if gated else ""),
-        whose=whose,
-        size=_arrow(network.expand.in_features, network.expand.out_features, network.contract.out_features),
-        parameters=_count(network),
-        steps=(f"{name}.feed.",),
-    )
+    network, name = layer.feed_forward, f"{name}.feed"
+    about = "A small network that works on each piece by itself: wide and back."
+    if isinstance(network, GatedFeedForward):
+        about += " A second product, through SiLU, is its gate."
+    size = _arrow(network.expand.in_features, network.expand.out_features, network.contract.out_features)
+    return Part(name, "feed_forward", "Feed-forward", about, whose, size, _count(network), steps=(f"{name}.",))
 
 
-def _residual(name: str, inner: Part, residual: Residual, ends: tuple[str, str]) -> list[Part]:
+def _residual(name: str, inner: Part, residual: Residual, entry: str, output: str) -> list[Part]:
     """``x + f(norm(x))`` or ``norm(x + f(x))`` as parts."""
-    entry, output = ends
-    kind = inner.name.rpartition(".")[2]
+    kind = inner.name.rpartition(".")[2].replace("cell", "self")
+    size, steps = _width(residual.norm), (output, f"{name}.{kind}.sum")
+    count = 0 if residual.before else _count(residual.norm)
+    title = "Add" if residual.before else "Add and norm"
+    about = "What was found is added to what was there" + (
+        "." if residual.before else ", and the sum is brought to one scale."
+    )
     add = Part(
-        name=output,
-        kind="add",
-        title="Add" if residual.before else "Add and norm",
-        about="What was found is added to what was there"
-        + ("." if residual.before else ", and the sum is brought to one scale."),
-        whose=inner.whose,
-        size=_width(residual.norm),
-        parameters=0 if residual.before else _count(residual.norm),
-        reads=(entry,),
-        steps=(output, f"{name}.{'self' if kind == 'cell' else kind}.sum"),
-        output=output,
-        entry=entry,
+        output, "add", title, about, inner.whose, size, count, reads=(entry,), steps=steps, output=output, entry=entry
     )
     if not residual.before:
         return [inner, add]
-    norm = _norm(f"{name}.{'self' if kind == 'cell' else kind}.norm", residual.norm, inner.whose, "")
-    return [replace(norm, output=""), inner, add]
+    return [replace(_norm(f"{name}.{kind}.norm", residual.norm, inner.whose, ""), output=""), inner, add]
 
 
 def _norm(name: str, norm: Norm, whose: Whose, entry: str) -> Part:
     title = {"LayerNorm": "Layer norm", "RMSNorm": "RMS norm", "BatchNorm": "Batch norm"}[type(norm).__name__]
-    return Part(
-        name=name,
-        kind="norm",
-        title=title,
-        about="Brings each vector to one scale, so that no number grows out of hand.",
-        whose=whose,
-        size=_width(norm),
-        parameters=_count(norm),
-        steps=(name,),
-        output=name,
-        entry=entry,
-    )
+    about, size = "Brings each vector to one scale, so that no number grows out of hand.", _width(norm)
+    return Part(name, "norm", title, about, whose, size, _count(norm), steps=(name,), output=name, entry=entry)
 
 
 # Beginnings
@@ -342,71 +293,45 @@ def _norm(name: str, norm: Norm, whose: Whose, entry: str) -> Part:
 def _embedding(side: str, embedding: Embedding | VectorEmbedding | WordEmbedding, whose: Whose) -> Part:
     match embedding:
         case Embedding():
-            inputs, about = (
-                embedding.weight.shape[0],
-                "Each piece becomes a list of numbers: its row of a learned table.",
-            )
+            inputs = embedding.weight.shape[0]
+            about = "Each piece becomes a list of numbers: its row of a learned table."
         case VectorEmbedding():
             inputs, about = embedding.filters.in_channels, "Each vector becomes one of the model's width: a linear map."
         case _:
             inputs = embedding.learned.weight.shape[0]
             about = "Each word becomes a list of numbers: a learned row, and what its letters or given vectors say."
-    return Part(
-        name=f"{side}.embedded",
-        kind="embedding",
-        title="Embedding",
-        about=about,
-        whose=whose,
-        size=_arrow(inputs, embedding.width),
-        parameters=_count(embedding),
-        steps=(f"{side}.pieces", f"{side}.embedded", f"{side}.beside"),
-        output=f"{side}.embedded",
-    )
+    name, size, count = f"{side}.embedded", _arrow(inputs, embedding.width), _count(embedding)
+    steps = (f"{side}.pieces", name, f"{side}.beside")
+    return Part(name, "embedding", "Embedding", about, whose, size, count, steps=steps, output=name)
 
 
 def _positions(side: str, positions: Sinusoidal | Learned, whose: Whose) -> Part:
     learned = isinstance(positions, Learned)
     width = positions.weight.shape[1] if isinstance(positions, Learned) else positions.width
-    return Part(
-        name=f"{side}.placed",
-        kind="positions",
-        title="Positions",
-        about="A vector for each place is added, "
-        + ("learned like the embedding." if learned else "made of sines and cosines.")
-        + " Without it, attention would not know the order.",
-        whose=whose,
-        size=f"{width:,}",
-        parameters=_count(positions),
-        steps=(f"{side}.positions", f"{side}.placed"),
-        output=f"{side}.placed",
-        entry=f"{side}.embedded",
-    )
+    how = "learned like the embedding." if learned else "made of sines and cosines."
+    about = f"A vector for each place is added, {how} Without it, attention would not know the order."
+    name, size, entry = f"{side}.placed", f"{width:,}", f"{side}.embedded"
+    steps, count = (f"{side}.positions", name), _count(positions)
+    return Part(name, "positions", "Positions", about, whose, size, count, steps=steps, output=name, entry=entry)
 
 
 # The attention family
 
 
-def _attention(name: str, attention: Attention, title: str, about: str, whose: Whose) -> Part:
+def _attention(
+    name: str, attention: Attention, title: str, about: str, whose: Whose, *, reads: tuple[str, ...] = ()
+) -> Part:
     several = f"{attention.heads} heads" if attention.heads > 1 else "1 head"
-    extra = [about, f"{_score(attention.score)}, {several}."]
+    about += f" {_score(attention.score)}, {several}."
     if attention.window is not None:
-        extra.append("Only a window of the source is in sight.")
+        about += " Only a window of the source is in sight."
     if attention.hard:
-        extra.append("One piece is chosen instead of a mixture.")
+        about += " One piece is chosen instead of a mixture."
     if attention.rotary is not None:
-        extra.append("Queries and keys are turned by their positions.")
+        about += " Queries and keys are rotated by their positions."
     size = "" if attention.projections is None else _arrow(attention.projections.width, attention.projections.width)
-    return Part(
-        name=name,
-        kind="attention",
-        title=title,
-        about=" ".join(extra),
-        whose=whose,
-        size=size,
-        parameters=_count(attention),
-        heads=attention.heads,
-        steps=(f"{name}.",),
-    )
+    count, heads, steps = _count(attention), attention.heads, (f"{name}.",)
+    return Part(name, "attention", title, about, whose, size, count, heads=heads, reads=reads, steps=steps)
 
 
 def _score(score: Score) -> str:
@@ -430,42 +355,36 @@ def _recurrent_encoder(encoder: RecurrentEncoder) -> Part:
         way = "from the last piece to the first" if encoder.reverse else "piece by piece"
         parts.append(_recurrent("encoder", level, layer, "both ways" if layer.bidirectional else way))
     if encoder.annotate is not None:
-        parts.append(
-            Part(
-                name="encoder.states",
-                kind="readout",
-                title="Annotations",
-                about="What the decoder looks at: tanh(W h + b) of each state.",
-                whose="source",
-                size=_arrow(encoder.annotate.in_features, encoder.annotate.out_features),
-                parameters=_count(encoder.annotate),
-                steps=("encoder.states",),
-                output="encoder.states",
-            )
-        )
-    return _stack("encoder", "source", parts)
+        about = "What the decoder looks at: tanh(W h + b) of each state."
+        parts.append(_readout("encoder.states", "Annotations", about, "source", encoder.annotate))
+    return _stack("encoder", parts)
+
+
+def _readout(name: str, title: str, about: str, whose: Whose, layer: nn.Linear) -> Part:
+    size = _arrow(layer.in_features, layer.out_features)
+    return Part(name, "readout", title, about, whose, size, _count(layer), steps=(name,), output=name)
 
 
 def _recurrent(side: str, level: int, layer: Layer, way: str = "piece by piece", about: str = "") -> Part:
     """One recurrent layer: its cells are one cell, used at every piece."""
     name, cell = f"{side}.{level}", layer.cell.fused.__name__
-    said = about or f"Reads {way} and keeps one state, which every piece changes."
+    about = about or f"Reads {way} and keeps one state, which every piece changes."
     gates = {"LSTM": " Gates say what is kept, what is taken in, what is shown.", "GRU": " Gates say what is kept."}
     return Part(
-        name=name,
-        kind="recurrent",
-        title=f"{cell} layer {level + 1}",
-        about=said + gates.get(cell, ""),
-        whose="source" if side == "encoder" else "target",
-        size=_arrow(layer.kernel.input_size, layer.width),
-        parameters=_count(layer),
+        name,
+        "recurrent",
+        f"{cell} layer {level + 1}",
+        about + gates.get(cell, ""),
+        "source" if side == "encoder" else "target",
+        _arrow(layer.kernel.input_size, layer.width),
+        _count(layer),
         steps=(f"{name}.cell.", f"{name}.states", *((f"{side}.input",) if side == "decoder" and level == 0 else ())),
         output=f"{name}.states",
     )
 
 
 def _context(encoder: RecurrentEncoder, bridge: Bridge | ZeroBridge | None) -> Part:
-    size, parameters = str(encoder.stack.width), 0
+    size, count = str(encoder.stack.width), 0
     match bridge:
         case ZeroBridge():
             title, about = "Zeros", "The decoder begins with zeros: all it knows of the source it sees by attention."
@@ -473,123 +392,72 @@ def _context(encoder: RecurrentEncoder, bridge: Bridge | ZeroBridge | None) -> P
             title = "Mean of the states" if bridge.mean else "Bridge"
             what = "the mean of all states" if bridge.mean else "the last state"
             about = f"The decoder's first state: tanh(W h + b) of {what} of the encoder."
-            size, parameters = _arrow(bridge.hidden[0].in_features, bridge.hidden[0].out_features), _count(bridge)
+            size, count = _arrow(bridge.hidden[0].in_features, bridge.hidden[0].out_features), _count(bridge)
         case None:
             title, about = "Last state", "The encoder's last state becomes the decoder's first."
-    depth = range(encoder.stack.depth)
-    return Part(
-        name="context",
-        kind="context",
-        title=title,
-        about=about,
-        whose="whole",
-        size=size,
-        parameters=parameters,
-        reads=() if isinstance(bridge, ZeroBridge) else ("encoder",),
-        steps=(
-            "encoder.mean",
-            *(f"encoder.{level}.final." for level in depth),
-            *(f"decoder.{level}.first." for level in depth),
-        ),
-    )
+    first = (f"decoder.{level}.first." for level in range(encoder.stack.depth))
+    steps = ("encoder.mean", *_finals(encoder), *first)
+    reads = () if isinstance(bridge, ZeroBridge) else ("encoder",)
+    return Part("context", "context", title, about, "whole", size, count, reads=reads, steps=steps)
 
 
 def _recurrent_decoder(decoder: RecurrentDecoder) -> Part:
     """Its parts in the order of a step: that order is what tells these decoders apart."""
     layers = [_recurrent("decoder", level, layer) for level, layer in enumerate(decoder.stack.layers)]
-    begin = _embedding("decoder", decoder.embedding, "target")
+    parts = [_embedding("decoder", decoder.embedding, "target")]
+    formula = "tanh(W [state; context; piece])"
     match decoder:
         case ContextDecoder():
-            parts = [begin, *layers]
+            return _stack("decoder", [*parts, *layers])
         case BahdanauDecoder():
             about = "Before each step the state so far looks at the source; what it finds goes into the step."
-            last = _readout("tanh(W [state; context; piece])", decoder.readout)
-            parts = [begin, _looks(decoder.attention, about), *layers, last]
+            parts += [_looks(decoder.attention, about), *layers]
+            last: nn.Linear | None = decoder.readout
         case LuongDecoder():
             about = "After each step the new state looks at the source; what it finds goes to the output" + (
                 " and into the next step." if decoder.feeding else "."
             )
-            last = _readout("tanh(W [context; state])", decoder.combine)
-            parts = [begin, *layers, _looks(decoder.attention, about), last]
+            parts += [*layers, _looks(decoder.attention, about)]
+            last, formula = decoder.combine, "tanh(W [context; state])"
         case ConditionalDecoder():
             about = "Between the two cells of a step the first one's state looks at the source."
             said = "The second cell of a step: it takes in what attention found."
             second = replace(_recurrent("decoder", len(layers), decoder.second, about=said), title="Second cell")
-            parts = [begin, *layers, _looks(decoder.attention, about), second]
-            if decoder.readout is not None:
-                parts.append(_readout("tanh(W [state; context; piece])", decoder.readout))
-    return _stack("decoder", "target", parts)
+            parts += [*layers, _looks(decoder.attention, about), second]
+            last = decoder.readout
+    if last is not None:
+        about = f"All that is known at this step in one vector: {formula}."
+        parts.append(_readout("decoder.features", "Ready to decide", about, "target", last))
+    return _stack("decoder", parts)
 
 
 def _looks(attention: Attention, about: str) -> Part:
-    found = _attention("decoder.cross", attention, "Attention", about, "target")
-    return replace(found, reads=("encoder",))
-
-
-def _readout(formula: str, layer: nn.Linear) -> Part:
-    return Part(
-        name="decoder.features",
-        kind="readout",
-        title="Ready to decide",
-        about=f"All that is known at this step in one vector: {formula}.",
-        whose="target",
-        size=_arrow(layer.in_features, layer.out_features),
-        parameters=_count(layer),
-        steps=("decoder.features",),
-        output="decoder.features",
-    )
+    return _attention("decoder.cross", attention, "Attention", about, "target", reads=("encoder",))
 
 
 # Labels
 
 
 def _pool(pool: Pool, encoder: Encoder) -> Part:
+    reads = ("encoder",)
     match pool:
         case AttentionPool():
             about = "A learned question looks at all states; the mixture stands for the whole text."
-            return replace(
-                _attention("pool", pool.attention, "Pooling", about, "whole"),
-                parameters=_count(pool),
-                reads=("encoder",),
-            )
+            found = _attention("pool", pool.attention, "Pooling", about, "whole", reads=reads)
+            return replace(found, parameters=_count(pool))
         case MeanPool():
             about = "The mean of all states stands for the whole text."
         case MaxPool():
             about = "Each feature's largest value stands for the whole text."
         case FinalPool():
             about = "The encoder's last state stands for the whole text."
-    return Part(
-        name="pool",
-        kind="pool",
-        title="Pooling",
-        about=about,
-        whose="whole",
-        size=str(encoder.width),
-        reads=("encoder",),
-        steps=("pool.", *_finals(encoder)),
-    )
+    steps = ("pool.", *(_finals(encoder) if isinstance(encoder, RecurrentEncoder) else ()))
+    return Part("pool", "pool", "Pooling", about, "whole", str(encoder.width), reads=reads, steps=steps)
 
 
-def _finals(encoder: Encoder) -> tuple[str, ...]:
+def _finals(encoder: RecurrentEncoder) -> tuple[str, ...]:
     """The steps that take a recurrent encoder's last state."""
-    if not isinstance(encoder, RecurrentEncoder):
-        return ()
     return tuple(f"encoder.{level}.final." for level in range(encoder.stack.depth))
-
-
-def _label_output(head: nn.Linear, after: str) -> Part:
-    return Part(
-        name="output",
-        kind="output",
-        title="Output",
-        about="A score for every label; softmax makes probabilities of them.",
-        whose="source" if after == "encoder" else "whole",
-        size=_arrow(head.in_features, head.out_features),
-        parameters=_count(head),
-        reads=(after,),
-        steps=("logits", "probabilities", "probability"),
-        output="logits",
-    )
 
 
 # Numbers

@@ -1,18 +1,19 @@
-"""What each word did, by changing it: passes with words taken away, and gradients.
+"""The effect of each word, measured by changing it: passes without words, and gradients.
 
-What is explained of step t is a number `measure` makes of its logits: log p(y_t), its probability, the log-odds, the
-entropy, or how much more probable y_t was than another piece. Then, for each thing read, of source or prefix:
+What is explained of step t is a number that `measure` makes of its logits: log p(y_t), its probability, the log-odds,
+the entropy, or how much more probable y_t was than another piece. For each word of the source or the prefix:
 
-- masking: the number, less the same without the word; in nats of log p, below zero, the word stood in the way;
+- masking: the number, minus the number without the word; below zero, the word made the output less probable;
 - gradient: ``∂ number / ∂ x`` with x the embedding. Its norm is *saliency* (Simonyan et al., 2014), its product with x
-  *gradient × input* (Shrikumar et al., 2017), a first-order guess of what taking the word away does. Of log p the
-  gradient vanishes just where the model is sure; of the log-odds it does not;
-- integrated gradients (Sundararajan et al., 2017): x times the mean gradient on the straight way from nothing, or from
-  another embedding, to x. Summed over all that is read they give the difference of the number at both ends.
+  *gradient × input* (Shrikumar et al., 2017), a first-order estimate of the effect of masking. The gradient of log p
+  vanishes where the model is sure; that of the log-odds does not;
+- integrated gradients (Sundararajan et al., 2017): x times the mean gradient on the straight line from zero, or from
+  another baseline, to x. Their sum over all words is the difference of the number at both ends.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, assert_never
@@ -22,30 +23,31 @@ import torch
 from torch import Tensor
 
 from regard.decode.cancel import check_cancelled
-from regard.explain.replay import Model, forward_all, reads_backwards, resting
+from regard.explain.replay import Model, forward_all, padded, reads_backwards, resting
 from regard.explain.trace import Rows, with_letters
 from regard.nn.observe import UNOBSERVED, Observer
 from regard.text.vocabulary import PAD, UNK
 
 How = Literal["blank", "unknown", "removed"]
 Of = Literal["log-probability", "probability", "log-odds", "entropy"]
-Under = Callable[[], Observer]  # makes what else acts on a pass, such as edits, anew for each
+Under = Callable[[], Observer]  # makes the observer of a pass, such as one with edits, anew for each pass
 Groups = Sequence[Sequence[int]]
 Change = Callable[[Tensor], Tensor]
 Found = tuple[dict[str, tuple[Tensor, Tensor]], Tensor]
 SOURCE, PREFIX = "encoder.embedded", "decoder.embedded"
-_NUMBERS = 1 << 25  # logits held at once
+_NUMBERS = 1 << 23  # logits held at once
+SEGMENTS, MOST_CUTS = 16, 16  # segments that share the tolerance of integrated gradients; cuts down to the last of them
 _STATES = 1 << 22  # numbers of one layer's states in the batch of a gradient
 
 
 def alone() -> Observer:
-    """Nothing else acts."""
+    """No other observer."""
     return UNOBSERVED
 
 
 @dataclass(frozen=True)
 class Both:
-    """Two observers: the second sees what the first went on with."""
+    """Two observers: the second sees what the first returned."""
 
     first: Observer
     second: Observer
@@ -63,10 +65,10 @@ class Both:
 
 @dataclass(frozen=True)
 class Changed:
-    """An observer that goes on with something else at some places, by their full names."""
+    """An observer that changes values, by their full names."""
 
     changes: Mapping[str, Change]
-    active: bool = False  # blanking needs no more than a look; a gradient needs the written-out path
+    active: bool = False  # embeddings are seen without it; gradients need the written-out path
     here: str = ""
 
     def at(self, place: str | int) -> Observer:
@@ -104,36 +106,35 @@ class Subject:
             case "label":
                 return [SOURCE]
 
-    def measure(self, logits: Tensor) -> Tensor:
-        """The number that is explained, (B, T, V) → (B, R): of each step or, in a contrast, of the one."""
-        chosen = torch.tensor(self.targets, device=logits.device).expand(len(logits), -1)[..., None]
+    def measure(self, logits: Tensor, steps: Sequence[int] | Tensor) -> Tensor:
+        """The number that is explained, of the logits of some steps: (…, N, V) → (…, N)."""
+        chosen = torch.tensor(self.targets, device=logits.device)[steps].expand(logits.shape[:-1])[..., None]
         if self.against is not None:
-            step, other = self.against
-            return logits[:, step : step + 1, self.targets[step]] - logits[:, step : step + 1, other]
+            return (logits.gather(-1, chosen) - logits[..., self.against[1], None])[..., 0]
         match self.of:
-            case "log-probability":
-                return logits.log_softmax(-1).gather(2, chosen)[..., 0]
+            case "log-probability":  # torch's logsumexp takes as long as the output layer, its log_softmax a tenth
+                return logits.log_softmax(-1).gather(-1, chosen)[..., 0]
             case "probability":
-                return logits.softmax(-1).gather(2, chosen)[..., 0]
+                return logits.softmax(-1).gather(-1, chosen)[..., 0]
             case "log-odds":
-                others = logits.scatter(2, chosen, -torch.inf)
-                return logits.gather(2, chosen)[..., 0] - others.logsumexp(-1)
+                return logits.gather(-1, chosen)[..., 0] - logits.scatter(-1, chosen, -torch.inf).logsumexp(-1)
             case "entropy":
                 scores = logits.log_softmax(-1)
                 return -(scores.exp() * scores.masked_fill(scores == -torch.inf, 0.0)).sum(-1)
             case _:
                 assert_never(self.of)
 
+    def numbers(self, sources: Sequence[Rows], observer: Observer) -> Tensor:
+        """The number of each step after each of some sources, (B, R)."""
+        return self.measure(forward_all(self.model, sources, self.targets, observer)[:, self.steps], self.steps)
+
     def values(self) -> Tensor:
         """The number of each step, (R,)."""
         with torch.no_grad(), resting(self.model):
-            return self.measure(self.logits([self.source], self.under()))[0]
-
-    def logits(self, sources: Sequence[Rows], observer: Observer) -> Tensor:
-        return forward_all(self.model, sources, self.targets, observer)
+            return self.numbers([self.source], self.under())[0]
 
     def in_order(self, place: str, value: Tensor) -> Tensor:
-        """Between the order of the text and that in which the model reads, along the last axis but one."""
+        """From the order of the text to that of reading, or back, along the last axis but one."""
         return value.flip(-2) if place == SOURCE and reads_backwards(self.model) else value
 
 
@@ -141,31 +142,52 @@ class Subject:
 
 
 def masking(subject: Subject, place: str, groups: Groups, how: How = "blank") -> Tensor:
-    """By how much the number of each step is less without the pieces of each of the groups: (R, groups).
+    """How far the number of each step falls without the pieces of each group: (R, groups).
 
     How: ``blank`` makes an embedding zero and leaves its place, the same for every model and tokenizer; ``unknown``
     puts ``<unk>`` there, which a model has learned only if it was trained with rare words or word dropout; ``removed``
     closes the gap in the source, and so moves the words after it.
+
+    What is the same for all groups is computed once: of a prefix, the source and the steps before the first change.
+    Logits are made only of the steps that a change reaches.
     """
-    with torch.no_grad(), resting(subject.model):
-        logits = subject.logits([subject.source], subject.under())
-        before, rows = subject.measure(logits), max(1, _NUMBERS // logits.numel())
-        parts = [
-            before - _without(subject, place, groups[first : first + rows], how)
-            for first in range(0, len(groups), rows)
-        ]
-    return torch.cat([before[:0], *parts]).T
+    model, device = subject.model, next(subject.model.parameters()).device
+    steps = torch.tensor(subject.steps, device=device)
+    size = max(1, _STATES // max(1, (len(subject.source) + len(subject.targets)) * _width(model)))
+    parts = list[Tensor]()
+    with torch.no_grad(), resting(model):
+        before = subject.values()  # (R,)
+        for start in range(0, len(groups), size):
+            some = groups[start : start + size]
+            begins = torch.tensor([min(group) if place == PREFIX else 0 for group in some], device=device)
+            first = int(begins.min()) if subject.under is alone else 0
+            outputs = _without(subject, place, some, how, first)  # (B, T - first, D or C)
+            row, step = (steps >= begins[:, None]).nonzero(as_tuple=True)
+            after = before.expand(len(some), -1).clone()
+            after[row, step] = _of_outputs(subject, outputs[row, steps[step] - first], steps[step])
+            parts.append(before - after)
+    return torch.cat([before[None][:0], *parts]).T
 
 
-def _without(subject: Subject, place: str, groups: Groups, how: How) -> Tensor:
-    """The numbers (B, R) when the pieces of each of the groups are not there."""
-    model = subject.model
+def _of_outputs(subject: Subject, outputs: Tensor, steps: Tensor) -> Tensor:
+    """The numbers of some steps (N,), of features (N, D) or, of a labeller, logits (N, C)."""
+    model, parts = subject.model, list[Tensor]()
+    size = max(1, _NUMBERS // (1 if model.task == "label" else len(model.decoder.output.weight)))
+    for some, at in zip(torch.split(outputs, size), torch.split(steps, size), strict=True):
+        check_cancelled()
+        parts.append(subject.measure(some if model.task == "label" else model.project(some), at))
+    return torch.cat(parts) if parts else outputs.new_zeros(0)
+
+
+def _without(subject: Subject, place: str, groups: Groups, how: How, first: int) -> Tensor:
+    """Features (B, T, D), of a labeller logits, from step ``first`` on, without the pieces of each group."""
+    model, device = subject.model, next(subject.model.parameters()).device
     sources: list[Rows] = [subject.source] * len(groups)
     ids, letters = with_letters(subject.source)
-    kept = torch.ones(len(groups), len(ids) if place == SOURCE else len(subject.targets), 1)
+    kept = torch.ones(len(groups), len(ids) if place == SOURCE else len(subject.targets), 1, device=device)
     for row, group in enumerate(groups):
         kept[row, list(group)] = 0
-    kept, changes = subject.in_order(place, kept), dict[str, Change]()
+    kept, changes = subject.in_order(place, kept)[:, first:], dict[str, Change]()
     match how:
         case "blank":
             changes[place] = lambda value: value * kept.to(value)
@@ -173,17 +195,33 @@ def _without(subject: Subject, place: str, groups: Groups, how: How) -> Tensor:
             sources = [_with_unknown(ids, letters, group) for group in groups]
         case "unknown":
             assert model.task != "label"
-            unknown = model.decoder.embedding(torch.full((1, 1), UNK, device=next(model.parameters()).device))
+            unknown = model.decoder.embedding(torch.full((1, 1), UNK, device=device))
             changes[place] = lambda value: torch.where(kept.to(value) > 0, value, unknown.to(value))
         case "removed":
             sources = [_rows([at for at in range(len(ids)) if at not in group], ids, letters) for group in groups]
         case _:
             assert_never(how)
-    return subject.measure(subject.logits(sources, Both(Changed(changes), subject.under())))
+    under = subject.under()
+    observer = Both(Changed(changes), under)
+    if model.task == "label":
+        return forward_all(model, sources, subject.targets, observer)
+    read = torch.tensor([[model.first, *subject.targets[:-1]]], device=device)  # (1, T)
+    if model.task == "language":
+        _, state = model.start(1)
+    elif place == PREFIX:
+        _, state = model.start(padded([subject.source]).to(device), observer=under)
+    else:
+        _, state = model.start(padded(sources).to(device), observer=observer)
+    if place == PREFIX:
+        if first:
+            _, state = model.advance(read[:, :first], state)
+        rows = torch.zeros(len(groups), dtype=torch.long, device=device)
+        state = state.select(rows[:, None], rows)
+    return model.advance(read[:, first:].expand(len(groups), -1), state, observer=observer)[0]
 
 
 def _with_unknown(ids: Sequence[int], letters: Sequence[Sequence[int]], group: Sequence[int]) -> Rows:
-    """``<unk>`` at these places; of a word that was written in letters, not one is left."""
+    """``<unk>`` at these places, without letters."""
     numbers = [UNK if place in group else number for place, number in enumerate(ids)]
     written = [[PAD] * len(each) if place in group else each for place, each in enumerate(letters)]
     return _rows(range(len(ids)), numbers, written)
@@ -201,8 +239,8 @@ def gradients(subject: Subject, between: Mapping[str, Change] | None = None, row
     """``∂ number_r / ∂ x`` (R, B, S, D) at each place where something is read, and what was read there (B, S, D), in
     the order of the text; numbers (B, R) come with them.
 
-    ``between`` makes of the embeddings of ``rows`` copies what they are to be. The number of a step hangs on its
-    features alone, so that one gradient through the output layer serves all steps.
+    ``between`` makes of the embeddings of ``rows`` copies what they are to be. The number of a step depends only on
+    its features, so one gradient through the output layer serves all steps.
     """
     seen, last = dict[str, Tensor](), "decoder.features" if subject.model.task != "label" else "logits"
 
@@ -220,7 +258,7 @@ def gradients(subject: Subject, between: Mapping[str, Change] | None = None, row
 
     with torch.enable_grad(), resting(subject.model):
         watch = Changed({last: keep, **{place: leaf(place) for place in subject.places}}, active=True)
-        numbers = subject.measure(subject.logits([subject.source] * rows, Both(watch, subject.under())))  # (B, R)
+        numbers = subject.numbers([subject.source] * rows, Both(watch, subject.under()))  # (B, R)
         features = seen[last] if seen[last].dim() == 3 else seen[last][:, None]
         above = torch.autograd.grad(numbers.sum(), seen[last], retain_graph=True)[0].reshape(features.shape)
         leaves = [seen[place] for place in subject.places]
@@ -263,36 +301,83 @@ def saliency(subject: Subject) -> dict[str, Tensor]:
 
 
 def integrated_gradients(
-    subject: Subject, points: int, baseline: Mapping[str, Tensor] | None = None
+    subject: Subject, points: int, baseline: Mapping[str, Tensor] | None = None, tolerance: float = math.inf
 ) -> tuple[dict[str, Tensor], Tensor, Tensor]:
     """(R, S) at each place, by Gauss-Legendre quadrature with so many points; and the numbers (R,) at both ends of the
-    way, which begins at ``baseline`` (S, D), by default zeros."""
-    nodes, weights = (torch.tensor(each) for each in np.polynomial.legendre.leggauss(points))
-    ends: dict[str, tuple[Tensor, Tensor]] = {}
-    totals, numbers = dict[str, Tensor](), list[Tensor]()
-    ways = torch.cat((torch.tensor([0.0, 1.0]), (nodes + 1) / 2))
+    line, which begins at ``baseline`` (S, D), by default zeros.
 
-    def between(place: str, part: Tensor) -> Change:
+    The parts of any segment of the line sum to the difference of the numbers at its ends. Where they miss more than the
+    ``tolerance``, relative to the whole difference, the line is cut into segments. This is needed where a norm
+    is the first to read an embedding, as with rotary positions: it removes the scale, and every further norm magnifies
+    what is left of it, so that the number changes in the first thousandths of a line from zero, or far below.
+    """
+    begin, end = _numbers_at(subject, baseline, (0.0, 1.0))
+    totals = _segment(subject, baseline, 0.0, 1.0, points)
+    allowed = tolerance * float((end - begin).abs().sum())
+    if _missing(totals, end - begin) <= allowed:
+        return totals, begin, end
+    totals, waiting = {}, [(0.0, 1.0, 0)]  # segments, and how often they were cut
+    while waiting:
+        first, last, cuts = waiting.pop()
+        found = _segment(subject, baseline, first, last, points)
+        low, high = _numbers_at(subject, baseline, (first, last))
+        if cuts < MOST_CUTS and _missing(found, high - low) > allowed / SEGMENTS:
+            middle = math.sqrt(first * last) if first else last / 1000
+            waiting += [(first, middle, cuts + 1), (middle, last, cuts + 1)]
+        else:
+            totals = {place: totals.get(place, 0) + each for place, each in found.items()}
+    return totals, begin, end
+
+
+def _missing(parts: Mapping[str, Tensor], difference: Tensor) -> float:
+    """How far the parts of all places are from summing to the difference, over all steps."""
+    return float((sum(each.sum(-1) for each in parts.values()) - difference).abs().sum())
+
+
+def _on_line(subject: Subject, baseline: Mapping[str, Tensor] | None, ways: Tensor) -> dict[str, Change]:
+    """Embeddings at some shares (B,) of the way from the baseline, as changes of B copies."""
+
+    def change(place: str) -> Change:
         def go(value: Tensor) -> Tensor:
-            begin = (
-                torch.zeros_like(value[0]) if baseline is None else subject.in_order(place, baseline[place]).to(value)
-            )
-            ends[place] = (begin, value[0].detach())
-            return begin + part.to(value)[:, None, None] * (value - begin)
+            begin = 0 if baseline is None else subject.in_order(place, baseline[place]).to(value)
+            return begin + ways.to(value)[:, None, None] * (value - begin)
 
         return go
 
+    return {place: change(place) for place in subject.places}
+
+
+def _numbers_at(
+    subject: Subject, baseline: Mapping[str, Tensor] | None, ways: tuple[float, float]
+) -> tuple[Tensor, Tensor]:
     with torch.no_grad(), resting(subject.model):
-        changes = {place: between(place, ways[:2]) for place in subject.places}
-        watch = Both(Changed(changes), subject.under())
-        numbers.append(subject.measure(subject.logits([subject.source] * 2, watch)))
-    size = max(1, _STATES // max(1, sum(begin.numel() for begin, _ in ends.values())))
-    for first in range(0, points, size):
-        part = ways[2:][first : first + size]
-        found, _ = gradients(subject, {place: between(place, part) for place in subject.places}, len(part))
-        for place, (grads, _) in found.items():
-            begin, end = (subject.in_order(place, each) for each in ends[place])
-            share = weights[first : first + size].to(grads) / 2
-            mean = torch.einsum("rbsd,b->rsd", grads, share)
-            totals[place] = totals.get(place, torch.zeros(())) + (mean * (end - begin)).sum(-1)
-    return totals, numbers[0][0], numbers[0][1]
+        watch = Both(Changed(_on_line(subject, baseline, torch.tensor(ways))), subject.under())
+        found = subject.numbers([subject.source] * 2, watch)
+    return found[0], found[1]
+
+
+def _segment(
+    subject: Subject, baseline: Mapping[str, Tensor] | None, first: float, last: float, points: int
+) -> dict[str, Tensor]:
+    """The integral over one segment of the line, times the whole way: (R, S) at each place."""
+    nodes, shares = (torch.tensor(each) / 2 for each in np.polynomial.legendre.leggauss(points))
+    if first:  # equidistant in the logarithm, because scales below one count for a norm
+        ways = first * (last / first) ** (nodes + 0.5)
+        shares = shares * ways * math.log(last / first)
+    else:
+        ways, shares = last * (nodes + 0.5), last * shares
+    totals, length = dict[str, Tensor](), len(subject.targets)
+    size = max(1, _STATES // max(1, (len(subject.source) + length) * _width(subject.model)))
+    for start in range(0, points, size):
+        part, share = ways[start : start + size], shares[start : start + size]
+        found, _ = gradients(subject, _on_line(subject, baseline, part), len(part))
+        for place, (grads, given) in found.items():
+            way = (given[-1] - (0 if baseline is None else baseline[place].to(given))) / part[-1].to(given)
+            mean = torch.einsum("rbsd,b->rsd", grads, share.to(grads))
+            totals[place] = totals.get(place, 0) + (mean * way).sum(-1)
+    return totals
+
+
+def _width(model: Model) -> int:
+    """Of its states."""
+    return model.encoder.width if model.task == "label" else model.decoder.output.weight.shape[1]

@@ -1,23 +1,25 @@
-"""Views of recurrent models: gates over time, how the context vector fills, and how far a gradient reaches."""
+"""Recurrent models from inside: gates and states over the text, how the context vector fills, saliency."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import torch
 from pydantic import Field
 from torch import Tensor
 
 from regard.errors import ModelError
-from regard.explain.answer import Answer, PackedTensor
+from regard.explain.answer import Answer, OfSentence, PackedTensor
 from regard.explain.passes import PREFIX, SOURCE, Subject, Under, alone
 from regard.explain.passes import saliency as saliencies
 from regard.explain.replay import Model
 from regard.explain.trace import Rows, Trace
-from regard.nn.recurrent import Stack
+
+if TYPE_CHECKING:
+    from regard.explain.look import Looked
 
 GATES = ("input", "forget", "output", "reset", "update")
 _STATE = re.compile(r"(?:encoder|decoder)\.\d+\.cell(?:\.forward|\.backward)?\.(?:hidden|cell)")
@@ -47,12 +49,17 @@ class StateView(Answer):
 
 def gates(trace: Trace) -> list[GateView]:
     """Every gate of every recurrent layer, in the order of the text: LSTM input, forget, output; GRU reset, update."""
-    found = [name for name in trace.tensors if ".cell." in name and name.rpartition(".")[2] in GATES]
+    found = _gates(trace)
     if not found:
         cells = any(".cell." in name for name in trace.tensors)
         reason = "a plain RNN has no gates" if cells else "this model has no recurrent cells"
         raise ModelError(f"trace: holds no gates; {reason}")
     return [_view(name, trace) for name in found]
+
+
+def _gates(trace: Trace) -> list[str]:
+    """Their names."""
+    return [name for name in trace.tensors if ".cell." in name and name.rpartition(".")[2] in GATES]
 
 
 def states(trace: Trace) -> list[StateView]:
@@ -106,23 +113,43 @@ def _filling(name: str, trace: Trace, states: Tensor, backwards: bool) -> Fillin
     return Filling(name, trace.source.pieces, *(view.flip(0) if backwards else view for view in views))
 
 
-def reach(stack: Stack, inputs: Tensor) -> Tensor:
-    """How far a gradient reaches back: ``‖∂ h_T / ∂ x_{T−k}‖`` for k = 0 … T−1, averaged over rows.
-
-    ``inputs`` (B, T, D). The norm is that of the gradient of a fixed random direction of the last state, which in
-    expectation is the Frobenius norm of the Jacobian over √D. In a plain RNN every step back is a product with the
-    same matrix, so it shrinks like a power; an LSTM's cell adds, and its forget gates alone decide.
-    """
-    leaf = inputs.detach().clone().requires_grad_()
-    with torch.enable_grad():
-        outputs, _ = stack(leaf)
-        direction = torch.randn(outputs.shape[-1], generator=torch.Generator().manual_seed(0)).to(outputs)
-        (outputs[:, -1] @ direction).sum().backward(inputs=[leaf])
-    assert leaf.grad is not None
-    return leaf.grad.norm(dim=-1).mean(0).flip(0)  # (T,), nearest first
-
-
 def saliency(model: Model, source_ids: Rows, target_ids: Sequence[int], *, under: Under = alone) -> Tensor:
-    """``‖∂ log-odds(y_t) / ∂ x_s‖`` (T, S): where there is no attention, what each step's choice hangs on."""
+    """``‖∂ log-odds(y_t) / ∂ x_s‖`` (T, S): the importance of each piece read, without attention."""
     subject = Subject(model, source_ids, tuple(target_ids), "log-odds", under=under)
     return saliencies(subject)[PREFIX if model.task == "language" else SOURCE]
+
+
+@dataclass(frozen=True)
+class Cells(OfSentence):
+    """A recurrent model from inside."""
+
+    run: str
+    output: str
+    rows: Annotated[tuple[str, ...], Field(description="Pieces written: the rows of saliency.")]
+    columns: Annotated[tuple[str, ...], Field(description="Pieces read: the columns of saliency.")]
+    gates: tuple[GateView, ...]  # none in a plain RNN
+    states: tuple[StateView, ...]
+    saliency: Annotated[
+        PackedTensor | None, Field(description="Norm of the gradient of each step's log-odds at each embedding.")
+    ]
+    filling: tuple[Filling, ...]  # none without a recurrent encoder
+
+
+def cells(looked: Looked) -> Cells:
+    """What the cells did for one output, under the edits it was written with."""
+    trace = looked.trace
+    found = tuple(states(trace))
+    if not found:
+        raise ModelError("gates: this run has no recurrent cells; look at its attention")
+    looked.check_gradients()
+    encoder = any(one.name.startswith("encoder.") for one in found)
+    return Cells(
+        run=looked.run,
+        output=looked.output,
+        rows=trace.target.pieces,
+        columns=looked.read.pieces,
+        gates=tuple(_view(name, trace) for name in _gates(trace)),
+        states=found,
+        saliency=looked.saliency,
+        filling=tuple(filling(trace)) if encoder else (),
+    )

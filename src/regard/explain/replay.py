@@ -1,7 +1,7 @@
 """Looking is replaying: the finished output goes through the model once more, at once, with recording on.
 
-Search stays as fast as it is, and any output can be looked at: a hypothesis of the n-best, a reference, an
-edited prefix. That the replay shows what the live steps used is held by tests for every preset.
+Search records nothing and stays fast, and any output can be looked at: a hypothesis of the n-best list, a reference,
+an edited prefix. Tests for every preset check that a replay shows what the live steps used.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def replay(
     label the source; without ``target_ids`` with the labels they find most probable. For one that reads letters,
     each id of the source is followed by them.
 
-    ``observer`` may change values on the way; what is recorded is what the model went on with.
+    ``observer`` may change values; the changed values are recorded.
     """
     check(model, source_ids, target_ids)
     watch = Keeper(detail, observer or UNOBSERVED)
@@ -146,29 +146,23 @@ def forward_all(model: Model, sources: Sequence[Rows], targets: Sequence[int], o
     """The logits of every step of one target after each of several sources, (B, T, V)."""
     check_cancelled()
     device = next(model.parameters()).device
-    read = torch.tensor([[*_first(model), *targets][: len(targets)]] * len(sources), device=device)
+    if model.task == "label":
+        found = model(padded(sources).to(device), observer=observer)  # (B, S, C) or, pooled, (B, C)
+        return found if found.dim() == 3 else found[:, None]
+    read = torch.tensor([[model.first, *targets[:-1]]] * len(sources), device=device)
     if model.task == "language":
         return model(read, observer)
-    source = pad_sequence([_numbers(rows) for rows in sources], batch_first=True, padding_value=PAD).to(device)
-    if model.task == "translate":
-        return model(source, read, observer=observer)
-    found = model(source, observer=observer)  # (B, S, C) or, pooled, (B, C)
-    return found if found.dim() == 3 else found[:, None]
+    return model(padded(sources).to(device), read, observer=observer)
 
 
-def _numbers(rows: Rows) -> Tensor:
-    """(S,), or (S, 1 + L) where letters follow the ids."""
-    ids, letters = with_letters(rows)
-    return torch.tensor(list(rows) if letters else ids)
-
-
-def _first(model: Model) -> tuple[int, ...]:
-    return () if model.task == "label" else (model.first,)
+def padded(rows: Sequence[Rows]) -> Tensor:
+    """(B, S), or (B, S, 1 + L) where letters follow the ids."""
+    return pad_sequence([torch.tensor(list(each)) for each in rows], batch_first=True, padding_value=PAD)
 
 
 @contextmanager
 def resting(model: nn.Module) -> Iterator[None]:
-    """Without dropout, and afterwards as it was; one that rests already is left alone."""
+    """In evaluation mode, without dropout; afterwards in the mode it was in."""
     training = model.training
     if training:
         model.eval()
@@ -180,7 +174,7 @@ def resting(model: nn.Module) -> Iterator[None]:
 
 
 def check(model: Model, source_ids: Rows, target_ids: Sequence[int] | None) -> None:
-    """Refuse what has nothing to look into."""
+    """Refuse an empty source or output, and rows that this model does not read."""
     task = model.task
     ids, letters = with_letters(source_ids)
     if task != "language" and not any(number not in (PAD, START, END) for number in ids):
@@ -195,7 +189,7 @@ def check(model: Model, source_ids: Rows, target_ids: Sequence[int] | None) -> N
 
 
 def check_size(model: Model, read: int, written: int) -> None:
-    """Refuse, before any pass, what is too long to be looked at; of an output that is not there yet, nothing counts."""
+    """Refuse, before any pass, a text that is too long; ``written`` is 0 while there is no output yet."""
     if (most := max(read, written)) > MOST_PIECES:
         raise DataError(
             f"text = {most:,} pieces: too many to look at; {MOST_PIECES:,} are the most, give a shorter one"
@@ -208,7 +202,7 @@ def check_size(model: Model, read: int, written: int) -> None:
 
 
 def weights_of(model: Model, read: int, written: int) -> int:
-    """How many weights there will be in a trace of so many pieces."""
+    """The number of attention weights in a trace with so many pieces."""
     numbers = 0
     for name, module in model.named_modules():
         if isinstance(module, Attention):
@@ -218,7 +212,7 @@ def weights_of(model: Model, read: int, written: int) -> int:
 
 
 def reads_letters(model: Model) -> bool:
-    """Whether each id of the source is to be followed by the letters it is written in, or the numbers of a vector."""
+    """Whether each id of the source is followed by its letters, or by the numbers of a vector."""
     encoder = None if model.task == "language" else model.encoder
     embedding = encoder.embedding if isinstance(encoder, TransformerEncoder | RecurrentEncoder) else None
     spelled = isinstance(embedding, WordEmbedding) and embedding.spelling is not None
@@ -232,7 +226,7 @@ def reads_backwards(model: Model) -> bool:
 
 
 def _in_order(model: Model, name: str, value: Tensor) -> Tensor:
-    """In the order of the text, where a module reads another way: a backward direction, a reversed encoder."""
+    """In the order of the text; a backward direction or a reversed encoder records the opposite order."""
     backward = ".backward." in name
     if name.startswith("encoder.") and name != "encoder.states" and reads_backwards(model):
         backward = not backward

@@ -10,19 +10,18 @@ With α the weights (T, S) of a head, whose rows are distributions:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal, cast
+from typing import Annotated, cast
 
 import torch
 from pydantic import Field
 from torch import Tensor
 
-from regard.errors import ModelError
 from regard.explain.answer import Answer, computed
-from regard.explain.trace import Trace
-from regard.text.vocabulary import END, SILENT
+from regard.explain.trace import SideName, Trace
+from regard.text.vocabulary import END, SILENT, START
 
-SideName = Literal["encoder", "decoder", "cross"]
 MOST = 0.5  # a head is called after what gets at least this share of its weight
 
 
@@ -57,20 +56,22 @@ class HeadStatistics(Answer):
         return name if share >= MOST else ""
 
 
-def statistics(traces: Trace | list[Trace], kind: str = "cross") -> list[HeadStatistics]:
-    """Every head's numbers, the mean over traces. Kinds: ``cross``, ``encoder_self``, ``decoder_self``."""
+def statistics(traces: Trace | list[Trace], side: str = "cross") -> list[HeadStatistics]:
+    """Every head's numbers, the mean over traces. Sides: ``cross``, ``encoder``, ``decoder``."""
     many = traces if isinstance(traces, list) else [traces]
-    found = torch.stack([_numbers(trace, kind) for trace in many]).mean(0)  # (L, H, numbers)
+    found = torch.stack([_numbers(trace, side) for trace in many]).mean(0)  # (L, H, numbers)
     return [
-        HeadStatistics(layer, head, cast("SideName", kind.removesuffix("_self")), *found[layer, head].tolist())
+        HeadStatistics(layer, head, cast("SideName", side), *found[layer, head].tolist())
         for layer in range(found.shape[0])
         for head in range(found.shape[1])
     ]
 
 
-def _numbers(trace: Trace, kind: str) -> Tensor:
+def _numbers(trace: Trace, side: str) -> Tensor:
     """(L, H, 9), in the order of `HeadStatistics`."""
-    weights, asked, looked_at = _sides(trace, kind)
+    weights = trace.weights(side)
+    # <start> counts as a token of its own, unlike all others
+    asked, looked_at = ([-1 if number == START else number for number in each.ids] for each in trace.axes(side))
     rows, columns = weights.shape[-2:]
     places = torch.arange(columns, dtype=weights.dtype, device=weights.device)
     times = torch.arange(rows, dtype=weights.dtype, device=weights.device)
@@ -78,7 +79,7 @@ def _numbers(trace: Trace, kind: str) -> Tensor:
     away = (places - straight[:, None]).abs()
     ids, queries = torch.tensor(looked_at, device=weights.device), torch.tensor(asked, device=weights.device)
     same = (queries[:, None] == ids).to(weights)
-    square = kind != "cross"
+    square = side != "cross"
     own = torch.eye(rows, columns, dtype=weights.dtype, device=weights.device) if square else torch.zeros_like(same)
     shifted = [_share(weights, torch.roll(own, step, 1) * _beside(own, step)) for step in (-1, 1)]
     return torch.stack(
@@ -96,21 +97,7 @@ def _numbers(trace: Trace, kind: str) -> Tensor:
     )
 
 
-def _sides(trace: Trace, kind: str) -> tuple[Tensor, list[int], list[int]]:
-    """The weights (L, H, T, S), the tokens of the rows and those of the columns."""
-    match kind:
-        case "cross":
-            return trace.cross, list(trace.target.ids), list(trace.source.ids)
-        case "encoder_self":
-            return trace.encoder_self, list(trace.source.ids), list(trace.source.ids)
-        case "decoder_self":
-            read = [-1, *trace.target.ids[:-1]]  # <start> is like no other
-            return trace.decoder_self, read, read
-        case _:
-            raise ModelError(f"kind = {kind}: no such attention; known: cross, encoder_self, decoder_self")
-
-
-def _spoken(ids: list[int]) -> list[int]:
+def _spoken(ids: Sequence[int]) -> list[int]:
     """The places that are words; all, where none is."""
     return [place for place, number in enumerate(ids) if number not in SILENT] or list(range(len(ids)))
 

@@ -1,4 +1,4 @@
-"""What was seen in one replayed pass, as data: kept, saved, loaded, compared."""
+"""The recording of one replayed pass as data, which can be saved and loaded."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 import torch
 from pydantic import Field
@@ -18,13 +18,22 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import Tensor
 
-from regard.errors import DataError, ModelError
+from regard.errors import DataError, ModelError, SettingsError, did_you_mean
 from regard.explain.answer import Answer, Hidden
 from regard.files import new_file
 from regard.text.reading import is_unspaced
 from regard.text.subwords import SPACE
 from regard.text.vocabulary import SILENT, SPECIAL_TOKENS, START, UNK, Tokenizer
 from regard.text.words import legible, space_words
+
+
+def check_number(name: str, number: int, count: int, owner: str = "this model", first: int = 0) -> int:
+    """The index of one of so many things, which are counted from ``first``; refuses a number that none has."""
+    if not first <= number < first + count:
+        right = f"{first} to {first + count - 1}" if count > 1 else f"{first}"
+        raise DataError(f"{name} = {number}: {owner} has no such {name}; {right} would be right")
+    return number - first
+
 
 # One side of a trace: ids, the pieces they spell, and the whitespace word that each piece is in.
 
@@ -58,8 +67,7 @@ class Side(Answer):
 
     def pieces_of(self, word: int) -> list[int]:
         """The places of a word's pieces."""
-        if not 0 <= word < len(self.words):
-            raise DataError(f"word = {word}: there is no such word; words count from 0 to {len(self.words) - 1}")
+        check_number("word", word, len(self.words), "the sentence")
         return [place for place, owner in enumerate(self.word_of) if owner == word]
 
 
@@ -76,12 +84,12 @@ def with_letters(rows: Rows) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ..
 
 
 def spell(rows: Rows, tokenizer: Tokenizer | None = None, text: str | None = None, *, at_spaces: bool = False) -> Side:
-    """The side that ids stand for, with their letters where they have some.
+    """The pieces and words of ids, with their letters where they have some.
 
     With the ``text`` they came from, an unknown word shows as itself.
     Words are those of the text at whitespace, whatever the tokenizer; so word 3 of a trace is word 3 of a
-    gold alignment. In a script without spaces, as in Chinese, each piece is a word, unless they are to be counted
-    ``at_spaces`` all the same. Without a tokenizer each id is a word and is spelled as its number.
+    gold alignment. In a script without spaces, as in Chinese, each piece is a word, unless ``at_spaces`` says
+    otherwise. Without a tokenizer each id is a word and is spelled as its number.
     """
     ids, letters = with_letters(rows)
     side = _spelled(ids, tokenizer, text)
@@ -92,7 +100,8 @@ def spell(rows: Rows, tokenizer: Tokenizer | None = None, text: str | None = Non
 
 def _spelled(ids: tuple[int, ...], tokenizer: Tokenizer | None, text: str | None) -> Side:
     if tokenizer is None:
-        return _numbers(ids)
+        numbers = [str(number) for number in ids if number not in SILENT]
+        return _with_special(ids, numbers, range(len(numbers)), numbers)
     if tokenizer.kind == "vectors":
         names = tuple(map(str, range(1, len(ids) + 1)) if text is None else tokenizer.pieces(text))
         return Side(ids, names, tuple(range(len(names))), names)
@@ -103,7 +112,7 @@ def _spelled(ids: tuple[int, ...], tokenizer: Tokenizer | None, text: str | None
     named = [_QUESTION_MARK if tokenizer.kind == "byte" and piece == SPECIAL_TOKENS[UNK] else piece for piece in pieces]
     owners = tokenizer.word_of(named)
     words = space_words(tokenizer.decode(printed) if text is None else text)
-    if owners and len(words) != owners[-1] + 1:  # a text that does not come back as it was, as after <unk>
+    if owners and len(words) != owners[-1] + 1:  # decoding does not give the text back, as after <unk>
         words = _decoded_apart(printed, owners, tokenizer)
     special = {number: tokenizer.token(number) for number in ids if number in tokenizer.silent - SILENT}
     return _with_special(ids, pieces, owners, words, special)
@@ -128,11 +137,6 @@ def apart(side: Side, bare: str = "") -> Side:
         owners.append(len(words) - 1)
         begun = piece == bare
     return replace(side, word_of=tuple(owners), words=tuple(words))
-
-
-def _numbers(ids: tuple[int, ...]) -> Side:
-    printed = [str(number) for number in ids if number not in SILENT]
-    return _with_special(ids, printed, list(range(len(printed))), printed)
 
 
 def _with_special(
@@ -218,6 +222,12 @@ def _membership(groups: list[list[int]], pieces: int, like: Tensor) -> Tensor:
 
 
 Task = Literal["translate", "language", "label"]
+SideName = Literal["encoder", "decoder", "cross"]
+SIDES: dict[SideName, tuple[str, str, str]] = {  # where in a trace the weights of a side are; what to say without them
+    "cross": ("decoder", "cross", "attends to no source"),
+    "encoder": ("encoder", "self", "has no self-attention in an encoder"),
+    "decoder": ("decoder", "self", "has no self-attention in a decoder"),
+}
 FORMAT = 1
 TENSORS, DESCRIPTION = ".safetensors", ".json"
 _OWN = ("log_probability", "rank", "top_ids", "top_log_probability")  # a trace's own tensors, beside those of the model
@@ -230,7 +240,7 @@ class Trace:
     Row t of anything along the target belongs to the step that *predicted* ``target.pieces[t]``; what the
     model read at that step is ``inputs[t]``, the piece before it. Tensors have no batch axis: weights are
     (H, T, S), states (T, D), by the names of `regard.nn.observe`, all in the order of the text: what a backward
-    layer or a reversed encoder recorded from the last word to the first is turned round.
+    layer or a reversed encoder recorded from the last word to the first is reversed.
     """
 
     task: Task
@@ -259,17 +269,17 @@ class Trace:
     @property
     def cross(self) -> Tensor:
         """Attention to the source, (L, H, T, S); a recurrent decoder has one layer of it."""
-        return self._stacked("decoder", "cross", "attends to no source")
+        return self.weights("cross")
 
     @property
     def encoder_self(self) -> Tensor:
         """Of the source to itself, (L, H, S, S)."""
-        return self._stacked("encoder", "self", "has no self-attention in an encoder")
+        return self.weights("encoder")
 
     @property
     def decoder_self(self) -> Tensor:
         """Of what was read to itself and what came before it, (L, H, T, T)."""
-        return self._stacked("decoder", "self", "has no self-attention in a decoder")
+        return self.weights("decoder")
 
     @property
     def logits(self) -> Tensor:
@@ -278,36 +288,36 @@ class Trace:
             raise DataError("logits: this trace does not hold them; replay with logits = True")
         return self.tensors["logits"]
 
-    def has(self, side: str, kind: str) -> bool:
-        """Whether there is such attention, as ``has("decoder", "cross")``."""
-        return bool(self.layers(side, kind))
+    def layers(self, side: str) -> list[str]:
+        """The names of the weights of each layer of a side (see `SIDES`), lowest first; none where it has none."""
+        if side not in SIDES:
+            raise SettingsError(f"side = {side}: no such attention; {did_you_mean(side, SIDES)}")
+        return layer_names(self.tensors, *SIDES[side][:2])
 
-    def layers(self, side: str, kind: str) -> list[str]:
-        """The names of the weights of each layer, lowest first."""
-        return layer_names(self.tensors, side, kind)
-
-    def _stacked(self, side: str, kind: str, missing: str) -> Tensor:
-        names = self.layers(side, kind)
+    def weights(self, side: str) -> Tensor:
+        """The weights of all layers and heads of a side, (L, H, T, S)."""
+        names = self.layers(side)
         if not names:
-            raise ModelError(f"trace = {side}.{kind}.weights: this model {missing}; known: {self._known()}")
+            half, kind, missing = SIDES[cast("SideName", side)]
+            known = ", ".join(name for name in self.tensors if name.endswith(".weights")) or "no attention at all"
+            raise ModelError(f"trace = {half}.{kind}.weights: this model {missing}; known: {known}")
         return torch.stack([self.tensors[name] for name in names])
 
-    def _known(self) -> str:
-        return ", ".join(name for name in self.tensors if name.endswith(".weights")) or "no attention at all"
-
-    def head(self, layer: int, head: int, *, side: str = "decoder", kind: str = "cross") -> Tensor:
-        """The weights (T, S) of one head."""
-        stacked = self._stacked(side, kind, "has no such attention")
-        for name, value, count in (("layer", layer, stacked.shape[0]), ("head", head, stacked.shape[1])):
-            if not 0 <= value < count:
-                raise DataError(f"{name} = {value}: this model has no such {name}; {_range(count)} would be right")
-        return stacked[layer, head]
+    def axes(self, side: str) -> tuple[Side, Side]:
+        """The rows and columns of a side's weights."""
+        if side == "encoder":
+            return self.source, self.source
+        return self.target, self.source if side == "cross" else so_far(self.target)
 
     def save(self, path: str | Path) -> None:
         """Write ``path.safetensors`` and ``path.json``. The second, which names the first's size, is written last."""
         tensors = {f"model/{name}": tensor for name, tensor in self.tensors.items()}
         tensors |= {name: getattr(self, name) for name in _OWN}
-        data = save_tensors({name: _packed(tensor) for name, tensor in tensors.items()})
+        # Copies: safetensors refuses tensors that share memory.
+        copies = {
+            name: tensor.detach().cpu().clone(memory_format=torch.contiguous_format) for name, tensor in tensors.items()
+        }
+        data = save_tensors(copies)
         description = {
             "format": FORMAT,
             "task": self.task,
@@ -317,7 +327,8 @@ class Trace:
             "backwards": self.backwards,
             "bytes": len(data),
         }
-        for suffix, content in ((TENSORS, data), (DESCRIPTION, _json(description))):
+        text = (json.dumps(description, ensure_ascii=False) + "\n").encode("utf-8", "surrogatepass")
+        for suffix, content in ((TENSORS, data), (DESCRIPTION, text)):
             with new_file(_beside(path, suffix)) as file:
                 file.write(content)
 
@@ -348,10 +359,6 @@ def layer_names(names: Iterable[str], side: str, kind: str) -> list[str]:
     return [name for _, name in sorted(found)]
 
 
-def _range(count: int) -> str:
-    return "0" if count == 1 else f"0 to {count - 1}"
-
-
 def _beside(path: str | Path, suffix: str) -> Path:
     """The pair's file: a name given with either ending means both."""
     path = Path(path)
@@ -359,20 +366,9 @@ def _beside(path: str | Path, suffix: str) -> Path:
     return plain.with_name(plain.name + suffix)
 
 
-def _packed(tensor: Tensor) -> Tensor:
-    """A copy that shares its memory with nothing, which safetensors insists on."""
-    return tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
-
-
-def _json(value: object) -> bytes:
-    return (json.dumps(value, ensure_ascii=False) + "\n").encode("utf-8", "surrogatepass")
-
-
 def _read_description(path: Path) -> dict[str, Any]:
     try:
-        content = json.loads(path.read_bytes())
-    except OSError as problem:
-        raise DataError(f"{path}: cannot be read ({problem.strerror}); a trace is a pair of files") from None
+        content = json.loads(_read(path))
     except (ValueError, RecursionError):
         raise DataError(f"{path}: is not JSON; is it a trace, whole?") from None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
@@ -381,11 +377,15 @@ def _read_description(path: Path) -> dict[str, Any]:
     return content
 
 
-def _read_tensors(path: Path, size: object) -> dict[str, Tensor]:
+def _read(path: Path) -> bytes:
     try:
-        data = path.read_bytes()
+        return path.read_bytes()
     except OSError as problem:
         raise DataError(f"{path}: cannot be read ({problem.strerror}); a trace is a pair of files") from None
+
+
+def _read_tensors(path: Path, size: object) -> dict[str, Tensor]:
+    data = _read(path)
     if len(data) != size:
         raise DataError(f"{path} = {len(data)} bytes: does not belong to its {DESCRIPTION}, which says {size} bytes")
     try:

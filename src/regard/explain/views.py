@@ -7,28 +7,21 @@ does a `View`; traces and aligners count from 0.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import torch
 from torch import Tensor
 
-from regard.errors import DataError, SettingsError, did_you_mean
-from regard.explain.alignment import Aligner, Attended
+from regard.errors import SettingsError
+from regard.explain.alignment import Aligner
 from regard.explain.heatmap import HeatMap, Numbers, reaching
 from regard.explain.recurrent import filling, gates
-from regard.explain.trace import Folded, Side, Trace, apart, fold, members, so_far
+from regard.explain.trace import SIDES, Folded, Side, Trace, apart, check_number, fold, members
 from regard.text.words import legible
 
-Which = Literal["cross", "encoder", "decoder"]
 NAMES: dict[str, str] = {
     "cross": "cross-attention",
     "encoder": "encoder self-attention",
     "decoder": "decoder self-attention",
-}
-_PLACES: dict[str, tuple[str, str]] = {
-    "cross": ("decoder", "cross"),
-    "encoder": ("encoder", "self"),
-    "decoder": ("decoder", "self"),
 }
 VISIBLE = 0.005  # what a sum of two decimals shows
 
@@ -46,24 +39,24 @@ class View:
 
 def sides_of(trace: Trace) -> list[str]:
     """The attention there is, cross first."""
-    return [side for side, place in _PLACES.items() if trace.has(*place)]
+    return [side for side in SIDES if trace.layers(side)]
 
 
 def first_view(trace: Trace) -> View:
-    """What to show by default: the source if it is attended to, else what there is."""
+    """The default: cross-attention where there is some, else another attention of the model."""
     return View(side=(*sides_of(trace), "cross")[0])
 
 
 def attention_map(trace: Trace, view: View, aligner: Aligner | None = None) -> HeatMap:
     """One picture of a trace's attention."""
-    weights = stacked(trace, view.side)  # (L, H, T, S)
+    weights = trace.weights(view.side)  # (L, H, T, S)
     chosen, origin = chosen_weights(weights, view, aligner)
     return _between(trace, chosen, view, origin)
 
 
 def head_maps(trace: Trace, view: View) -> list[list[HeatMap]]:
     """Every head by itself: a list for each layer."""
-    weights = stacked(trace, view.side)
+    weights = trace.weights(view.side)
     return [
         [
             replace(
@@ -76,25 +69,12 @@ def head_maps(trace: Trace, view: View) -> list[list[HeatMap]]:
     ]
 
 
-def stacked(trace: Trace, side: str) -> Tensor:
-    """The weights of a side, (L, H, T, S)."""
-    match side:
-        case "cross":
-            return trace.cross
-        case "encoder":
-            return trace.encoder_self
-        case "decoder":
-            return trace.decoder_self
-        case _:
-            raise SettingsError(f"side = {side}: no such attention; {did_you_mean(side, NAMES)}")
-
-
 def chosen_weights(weights: Tensor, view: View, aligner: Aligner | None) -> tuple[Tensor, str]:
     """The (T, S) that a view asks for, and what to call it."""
     layers, heads = weights.shape[:2]
-    layer = None if view.layer is None else _numbered("layer", view.layer, layers)
+    layer = None if view.layer is None else check_number("layer", view.layer, layers, first=1)
     if view.head.isdecimal():
-        head = _numbered("head", int(view.head), heads)
+        head = check_number("head", int(view.head), heads, first=1)
         if layer is None and layers > 1:
             raise SettingsError(f"head = {view.head}: of which layer? give --layer too, 1 to {layers}")
         return weights[layer or 0, head], _origin(view.side, layer or 0, head)
@@ -114,21 +94,13 @@ def _mean(layers: int, heads: int, layer: int | None) -> str:
     return "its one head" if layers * heads == 1 else f"mean of all {layers * heads} heads"
 
 
-def _numbered(name: str, number: int, count: int) -> int:
-    """From a person's number, which begins at 1, to an index."""
-    if not 1 <= number <= count:
-        right = "1" if count == 1 else f"1 to {count}"
-        raise DataError(f"{name} = {number}: this model has no such {name}; {right} would be right")
-    return number - 1
-
-
 def _origin(side: str, layer: int, head: int) -> str:
     return f"{NAMES[side]}, layer {layer + 1}, head {head + 1}"
 
 
 def _between(trace: Trace, weights: Tensor, view: View, origin: str) -> HeatMap:
     """Weights (T, S) with the labels of both sides, between words if asked."""
-    rows, columns = _axes(trace, view.side)
+    rows, columns = trace.axes(view.side)
     if not view.words:
         rows, columns = apart(rows), apart(columns)
     special = _shows_special(rows, columns, view)
@@ -146,7 +118,7 @@ def _between(trace: Trace, weights: Tensor, view: View, origin: str) -> HeatMap:
 
 
 def _missing(weights: Tensor, rows: list[list[int]], folded: Folded) -> str:
-    """Why rows do not sum to 1, where they do not: what is left out of the picture, or was never there."""
+    """Why rows do not sum to 1, where they do not: left out of the picture, or never distributed."""
     totals = torch.stack([weights[places].sum(-1).mean() for places in rows])
     special = bool((totals - folded.weights.sum(-1) > VISIBLE).any())
     if bool((totals < 1 - VISIBLE).any()):
@@ -158,16 +130,6 @@ def _missing(weights: Tensor, rows: list[list[int]], folded: Folded) -> str:
 def _shows_special(rows: Side, columns: Side, view: View) -> bool:
     """Where nothing but special tokens was read or written they are shown, so that there is something to see."""
     return view.special or not all(members(side, special=False)[0] for side in (rows, columns))
-
-
-def _axes(trace: Trace, side: str) -> tuple[Side, Side]:
-    match side:
-        case "cross":
-            return trace.target, trace.source
-        case "encoder":
-            return trace.source, trace.source
-        case _:
-            return trace.target, so_far(trace.target)
 
 
 def numbers(values: Tensor) -> Numbers:
@@ -197,16 +159,15 @@ def masking_map(trace: Trace, effect: Folded) -> HeatMap:
 
 
 def labelled(trace: Trace, rows: tuple[str, ...]) -> tuple[str, ...]:
-    """A tag by itself does not say whose it is."""
+    """Tags with their words."""
     if trace.task != "label" or len(rows) != len(trace.source):
         return rows
     return tuple(f"{legible(piece)} {label}" for piece, label in zip(trace.source.pieces, rows, strict=True))
 
 
 def difference_map(trace: Trace, attention: Aligner, effect: Folded) -> HeatMap:
-    """Where attention and masking disagree: each row as shares of one, and the one less the other."""
-    pair = Attended.of(trace)
-    looked = attention.weights((pair.late if attention.late else pair).by_word)  # (T words, S words)
+    """Where attention and masking disagree: the difference of both, with rows as shares."""
+    looked = attention.weights(attention.rows(trace).by_word)  # (T words, S words)
     return HeatMap(
         title="attention less masking",
         rows=effect.rows,
@@ -270,10 +231,9 @@ def gate_maps(trace: Trace) -> list[HeatMap]:
 def state_maps(trace: Trace) -> list[HeatMap]:
     """How the context vector fills: how like the last state, and how far each token moved the state."""
     found = filling(trace)
-    rows = tuple(_cell_name(one.name) for one in found)
     alike = HeatMap(
         title="likeness to the last state",
-        rows=rows,
+        rows=tuple(_cell_name(one.name) for one in found),
         columns=tuple(map(legible, trace.source.pieces)),
         values=numbers(torch.stack([one.likeness for one in found])),
         origin="cosine of the encoder's state after each token with its last state",
@@ -281,13 +241,12 @@ def state_maps(trace: Trace) -> list[HeatMap]:
         scale="diverging",
         unit="cosine",
     )
-    moved = HeatMap(
+    moved = replace(
+        alike,
         title="movement of the state",
-        rows=rows,
-        columns=tuple(map(legible, trace.source.pieces)),
         values=numbers(torch.stack([one.change for one in found])),
         origin="how far each token moved the encoder's state, as a share of all movement",
-        column_name="read",
+        scale="sequential",
         sums=True,
         unit="share",
     )

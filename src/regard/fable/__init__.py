@@ -3,8 +3,7 @@
 >>> from regard.fable import generate
 >>> for sentence in generate("fr", count=3, split="valid", seed=7, maximum_words=12): ...
 
-It needs no download and no dependency, and it never ends: ask for as many pairs, of whatever length, as
-the experiment needs.
+It needs no download and no dependency, and generates as many pairs as an experiment needs, of any length.
 """
 
 from regard.fable.corpus import LONGEST, SHORTEST, SPLITS, Split, capacity, generate, split_of

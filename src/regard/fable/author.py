@@ -1,4 +1,4 @@
-"""The author: draws a sentence of exactly the length asked for, and how it is written down."""
+"""The author draws sentences of exactly the length asked for, and how they are written down."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from regard.fable.pools import Pools
 from regard.fable.syntax import Adjunct, Asked, Being, Clause, Conjunction, NounPhrase, Person, Pronoun, Subject, Text
 
 SHORTEST_CLAUSE, LONGEST_CLAUSE = 4, 16
-EVERYDAY, LONGEST_EVERYDAY = 0.3, 9  # the share of sentences about I and you at present, and their length
-TRIES = 4  # at a riddle: many a pair of nouns makes none
+EVERYDAY, LONGEST_EVERYDAY = 0.3, 9  # the share of sentences about I and you in the present, and their length
+TRIES = 4  # at a riddle: many pairs of nouns make none
 SET_PHRASES = {1: 0.75, 2: 0.6, 3: 0.4, 4: 0.3, 5: 0.15, 6: 0.05}  # their share by length
 CONJUNCTIONS: dict[Tense, tuple[Conjunction, ...]] = {
     "past": ("and", "and", "but", "because", "when", "while"),
@@ -36,10 +36,11 @@ CONJUNCTIONS: dict[Tense, tuple[Conjunction, ...]] = {
 ASKED: tuple[Asked, ...] = ("what", "what", "who", "where", "where", "why", "why", "when", "how")
 SPOKEN_TO: tuple[Person, ...] = ("you", "you", "you", "they", "he", "she", "we", "i")  # who is asked, or asked about
 SELVES: tuple[Person, ...] = ("i", "he", "he", "she", "she")  # who can have a job
+ANYBODY: tuple[Person, ...] = ("i", "i", "he", "she", "we", "you", "they")
 
 
 class Author(Composer):
-    """`riddles` is the share of clauses of the right length that become one, beside those that chance brings anyway;
+    """`riddles` is the share of clauses of the right length that are made riddles, beside those that come up anyway;
     `unknown` the share of sentences with an invented word."""
 
     def __init__(self, pools: Pools, draw: Callable[[], float], riddles: float = 0.0, unknown: float = 0.0) -> None:
@@ -85,7 +86,7 @@ class Author(Composer):
         return text
 
     def dress(self, text: Text) -> None:
-        """How people write it down: mostly with capital and full stop, some with neither, a few in capitals."""
+        """How it is written: mostly with a capital and a full stop, sometimes with neither, rarely all in capitals."""
         text.mark = text.mark or "."
         if text.mark == "." and self.draw() < 0.03:
             text.mark = "!" if self.draw() < 0.6 else "..."
@@ -110,14 +111,14 @@ class Author(Composer):
             if conjunction in {"and", "but"} and self.draw() < 0.15:
                 tense = self.pick(TENSES)
             unit = self.unit(words, tense)
-            if unit.conjunctions or conjunction in text.conjunctions[-1:]:  # one reason at a time is enough
+            if unit.conjunctions or conjunction in text.conjunctions[-1:]:  # not two reasons in a row
                 conjunction = "and"
             text.conjunctions += [conjunction, *unit.conjunctions]
             text.clauses += unit.clauses
         return text
 
     def split(self, size: int) -> list[int]:
-        """Lengths of the clauses: they and the conjunctions between them make up `size`."""
+        """Lengths of clauses that, with the conjunctions between them, have `size` words."""
         count = round((size + 1) / (6.0 + 10.0 * self.draw()))
         least, most = SHORTEST_CLAUSE + 1, LONGEST_CLAUSE + 1  # each with a conjunction
         count = max(-(-(size + 1) // most), min(count, (size + 1) // least), 1)
@@ -131,7 +132,7 @@ class Author(Composer):
         return lengths
 
     def unit(self, size: int, tense: Tense) -> Text:
-        """A clause, or two that hang together by a pronoun, or one with an ambiguous word."""
+        """A clause, or two linked by a pronoun, or one with an ambiguous word."""
         if self.riddles and 9 <= size <= 15 and self.draw() < self.riddles:
             for _ in range(TRIES):
                 if (riddle := self.reference(size, tense, riddle=True)) is not None:
@@ -151,7 +152,7 @@ class Author(Composer):
     # ── Everyday sentences ─────────────────────────────────────────────────────────────────────────
 
     def set_phrase(self, size: int) -> Text:
-        """A greeting, an answer; a name or a number in it is drawn."""
+        """A greeting or an answer, perhaps with a name or a number that is drawn."""
         phrase = self.pick(self.pools.phrases[size])
         match phrase.slot:
             case "NAME":
@@ -164,42 +165,33 @@ class Author(Composer):
                 row = self.pick(self.pools.lexicon.calendar["weekday"])
                 phrase = phrase.filled(row["english"], row["french"], row["hindi"])
             case "HOUR" | "NUMBER" as slot:
-                most = 11 if slot == "HOUR" else len(NUMERALS)
-                word = (
-                    self.pick(NUMERALS[:most]) if self.draw() < 0.5 else str(2 + self.up_to(10 if most == 11 else 88))
-                )
+                words, most = (NUMERALS[:11], 10) if slot == "HOUR" else (NUMERALS, 88)
+                word = self.pick(words) if self.draw() < 0.5 else str(2 + self.up_to(most))
                 phrase = phrase.filled(word, french.NUMBERS.get(word, word), hindi.NUMBERS.get(word, word))
         return Text([], phrase=phrase, mark=phrase.mark)
 
     def everyday(self, size: int) -> Text:
-        """What people try first, at present: I love the sea, do you know Mary, what are you eating, we have a dog."""
+        """In the present: I love the sea, do you know Mary, what are you eating, we have a dog."""
         kind = self.draw() if size >= SHORTEST_CLAUSE else 1.0
         if kind < 0.12 and size > SHORTEST_CLAUSE:
-            return self.asking(self.having(size, "present", question=True))
+            return Text([self.having(size, "present", question=True)], mark="?")
         if kind < 0.2:
-            return self.asking(self.where(size, "present"))
+            return Text([self.where(size, "present")], mark="?")
         if kind < 0.3 or (size < SHORTEST_CLAUSE and self.draw() < 0.1):
             return Text([self.having(size, "present")])
-        if kind < 0.43:
-            asked = self.pick(ASKED)
-            return self.asking(
-                self.personal(size - 1, "present", question=True, asked=asked, person=self.pick(SPOKEN_TO))
-            )
-        if kind < 0.6:
-            return self.asking(self.personal(size, "present", question=True, person=self.pick(SPOKEN_TO)))
-        return Text([self.personal(size, "present", question=False)])
-
-    def asking(self, clause: Clause | Being) -> Text:
-        return Text([clause], mark="?")
+        if kind >= 0.6:
+            return Text([self.personal(size, "present", question=False)])
+        asked: Asked = self.pick(ASKED) if kind < 0.43 else ""
+        person = self.pick(SPOKEN_TO)
+        return Text([self.personal(size - bool(asked), "present", question=True, asked=asked, person=person)], mark="?")
 
     def short(self, size: int) -> Text:
         """Two or three words: I slept, Mary laughed, I'm tired, the cat slept."""
         tense: Tense = "past" if self.draw() < 0.6 else "present"
         if size == 2 and self.draw() < 0.3:
-            person = self.pick(SELVES)
-            noun = self.pools.humans[0]
-            adjectives = [quality for quality in self.pools.qualities[noun].all if quality in self.pools.moods]
-            return Text([Clause(Pronoun(person), self.pick(adjectives), "present", contracted=True)])
+            person, qualities = self.pick(SELVES), self.pools.qualities[self.pools.humans[0]].all
+            adjective = self.pick([quality for quality in qualities if quality in self.pools.moods])
+            return Text([Clause(Pronoun(person), adjective, "present", contracted=True)])
         return Text([self.clause(size, tense)])
 
     def question(self, size: int) -> Text:
@@ -255,21 +247,15 @@ class Author(Composer):
             clause.tense = "past" if tense == "past" else "present"
         room = size - self.least(clause)
         words = 1 if room < 2 or self.draw() < 0.5 else 2 + self.up_to(min(2, room - 2))
-        if words > 1 and words > room:
-            words = room
-        clause.subject = self.somebody(words, tense) if self.draw() < 0.5 or words > 1 else Pronoun(self.anybody())
+        clause.subject = self.somebody(words, tense) if self.draw() < 0.5 or words > 1 else Pronoun(self.pick(ANYBODY))
         self.furnish(clause, room - words)
         return clause
 
-    def anybody(self) -> Person:
-        people: tuple[Person, ...] = ("i", "i", "he", "she", "we", "you", "they")
-        return self.pick(people)
-
     def furnish(self, clause: Clause, spare: int) -> None:
-        """What somebody has, and perhaps where."""
+        """The object of *have* or *need*, and perhaps a place."""
         assert isinstance(clause.predicate, Verb), "to have is a verb"
         noun = self.fresh(self.pools.patients[clause.predicate])
-        assert clause.subject is not None, "somebody has it"
+        assert clause.subject is not None, "a clause with have has a subject"
         mine = beside(possessor(clause.subject), DEFINITE if clause.negation else FREE)
         determiners = SOME if self.draw() < 0.8 else nobodys(mine)
         if spare < 0 or (clause.predicate is self.pools.lexicon.need and self.draw() < 0.3):
@@ -298,16 +284,15 @@ class Author(Composer):
         if not being.question and room >= 3 and self.draw() < 0.2:
             being.negation, being.contracted = "not", self.draw() < 0.5
             room -= not being.contracted
-        noun = self.fresh(
-            [noun for noun in (self.pick(self.pools.nouns) for _ in range(4)) if noun.countable] or self.pools.humans
-        )
+        nouns = [self.pick(self.pools.nouns) for _ in range(4)]
+        noun = self.fresh([noun for noun in nouns if noun.countable] or self.pools.humans)
         being.complement = self.noun_phrase(noun, room, POINTED)
         if being.that and not being.negation and not being.complement.plural and not being.question:
             being.contracted = False
         return Text([being], mark="?" if being.question else "")
 
     def being(self, size: int, tense: Tense, *, question: bool = False) -> Being:
-        """Somebody is something, something is somewhere, or there is something."""
+        """He is a doctor, the cat is in the garden, there is a cat."""
         kind = self.draw()
         tense = "past" if size < 5 and tense == "future" else tense
         if kind < 0.3:
@@ -324,7 +309,7 @@ class Author(Composer):
         return being
 
     def place(self, being: Being, room: int) -> None:
-        """Divide the words between what is there and where it is."""
+        """Divide the words between what is somewhere and the place."""
         there = being.kind == "there"
         sizes = [size for size in (2, 3, 3, 4, 4, 5, 6) if room - size >= (2 if there or size > 2 else 1)]
         adjunct = 0 if there and (not sizes or self.draw() < 0.3) else self.pick(sizes)
@@ -338,27 +323,17 @@ class Author(Composer):
         noun = self.fresh(self.pools.placed)
         if there:
             being.complement = self.indefinite(noun, words)
+        elif words == 1:
+            being.subject = self.name()
         else:
-            self.locate(being, noun, words)
+            definite = DEFINITE if being.negation else FREE
+            being.subject = self.noun_phrase(noun, words, definite, BACKGROUND[being.tense])
 
     def indefinite(self, noun: Noun, words: int) -> NounPhrase:
         """a cat; two cats of the king, some water"""
         if words <= 4:
             return self.simple(noun, words, SOME)
-        phrase = self.simple(noun, 2 + self.up_to(min(2, words - 5)), SOME)
-        own = 2 + len(phrase.adjectives)
-        phrase.owner = self.noun_phrase(
-            self.fresh(self.pools.owners[noun]), words - own - 1, self.owning(nobodys(FREE))
-        )
-        return phrase
-
-    def locate(self, being: Being, noun: Noun, words: int) -> None:
-        """The subject of *is in the garden*."""
-        if words == 1:
-            being.subject = self.name()
-            return
-        determiners = DEFINITE if being.negation else FREE
-        being.subject = self.noun_phrase(noun, words, determiners, BACKGROUND[being.tense])
+        return self.owned(noun, 2 + self.up_to(min(2, words - 5)), words, SOME)
 
     def job(self, size: int, tense: Tense, *, question: bool) -> Being:
         """He is a doctor, the young woman will be a queen, he was a hero."""
@@ -378,9 +353,9 @@ class Author(Composer):
         if isinstance(subject, NounPhrase):
             subject.plural = False
             subject.determiner = subject.determiner if subject.determiner in ONE else "the"
-        feminine = subject.noun.feminine_french if isinstance(subject, NounPhrase) else False
-        if isinstance(subject, Pronoun):
-            feminine = subject.word == "she"
+            feminine = subject.noun.feminine_french
+        else:
+            feminine = isinstance(subject, Pronoun) and subject.word == "she"
         being.complement = NounPhrase(self.fresh(self.pools.jobs[feminine, being.kind == "job"]), "a")
         return being
 
@@ -389,7 +364,7 @@ class Author(Composer):
         words = 1 + self.up_to(min(2, size - 5))
         subject: Subject
         if words == 1:
-            subject = self.name() if self.draw() < 0.5 else Pronoun(self.anybody())
+            subject = self.name() if self.draw() < 0.5 else Pronoun(self.pick(ANYBODY))
         else:
             subject = self.simple(self.fresh(self.pools.humans), words, FREE)
         text = self.sentence(size - words - 1)

@@ -1,12 +1,12 @@
 """Noun phrases and clauses of exactly the length asked for.
 
-Every method takes the number of English words it must fill and fills just that many, so a sentence of
-n words needs no second attempt: the clause splits its words among subject, verb, objects and adverbials,
-a noun phrase splits its own among adjectives, owner and relative clause.
+Every method is given a number of English words and makes exactly that many, so that a sentence of n words needs no
+second attempt: a clause divides its words among subject, verb, objects and adverbials, a noun phrase its own among
+adjectives, owner and relative clause.
 
-Three rules keep the translation a function of the English words. A prepositional phrase belongs to the
-verb, never to a noun (only *of* does); after an object with a relative clause nothing more follows,
-so what ends the sentence belongs to that clause; and a possessive that can mean the subject does mean it.
+Three rules make the translation a function of the English words. A prepositional phrase belongs to the verb, never to
+a noun (only *of* does); nothing follows an object with a relative clause, so that the end of the sentence belongs to
+that clause; and a possessive that can mean the subject does mean it.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from regard.fable.syntax import (
 )
 
 Item = TypeVar("Item")
-NUMBER = "a number"  # a place for one: drawn anew each time
+NUMBER = "a number"  # stands for a number, which is drawn each time
 
 
 class Determiners(NamedTuple):
-    """What may open a noun phrase, each as often as it should come up; `own` means the subject's."""
+    """What a noun phrase may begin with, each as often as it should come up; `own` is the possessive of the subject."""
 
     singular: tuple[Determiner, ...]
     plural: tuple[Determiner, ...]
@@ -55,43 +55,50 @@ FREE = Determiners(
     mass=("the",) * 14 + ("this", "some", "some", "some", *POSSESSIVES),
 )
 DENIABLE = ("the",) * 14 + ("this", "this", "my", *POSSESSIVES)
-DEFINITE = Determiners(DENIABLE, DENIABLE, DENIABLE)  # what can be denied
+DEFINITE = Determiners(DENIABLE, DENIABLE, DENIABLE)  # in negated clauses
 EVENTS = Determiners(("the",) * 5 + ("this", "every", "a"), ("the",), ("the",))
-HEADS = Determiners(("the", "the", "a"), ("the",), ("the",))  # what a relative clause can hang on
-KNOWN = Determiners(("the",), ("the",), ("the",))  # the same where something is denied
-SOME = Determiners(("a",), ("two", "three", NUMBER, NUMBER, "some", "several"), ("some",))  # what there can be
+HEADS = Determiners(("the", "the", "a"), ("the",), ("the",))  # before a relative clause
+KNOWN = Determiners(("the",), ("the",), ("the",))  # before a relative clause in a negated clause
+SOME = Determiners(("a",), ("two", "three", NUMBER, NUMBER, "some", "several"), ("some",))  # after *there is*
 OWNERS = ("the",) * 7 + ("this", "my", "your", "our")
-ONE = frozenset({"the", "a", "this", "every", "", *POSSESSIVES})  # what opens a singular
+ONE = frozenset({"the", "a", "this", "every", "", *POSSESSIVES})  # before a singular
 OWN: dict[Person, str] = {"i": "my", "we": "our", "you": "your", "he": "his", "she": "her", "they": "their"}
 TENSES: tuple[Tense, ...] = ("past",) * 11 + ("present",) * 5 + ("future",) * 4
 PEOPLE: tuple[Person, ...] = ("i", "i", "i", "he", "he", "she", "she", "we", "we", "you", "you", "they")
-OTHERS: tuple[Person, ...] = ("he", "she", "they", "we", "you", "i")  # who did what a relative clause tells
+OTHERS: tuple[Person, ...] = ("he", "she", "they", "we", "you", "i")  # the subject of a relative clause
 BACKGROUND: dict[Tense, Tense] = {"past": "past", "present": "present", "future": "past"}
 MODALS: dict[Tense, tuple[Modal, ...]] = {"past": ("want",), "present": ("can", "must", "want"), "future": ()}
-PROGRESSIVE = 0.4  # of the verbs in the present that can be
-BARE = 0.12  # of the objects
+PROGRESSIVE = 0.4  # the share of verbs in the present that are progressive, if they can be
+BARE = 0.12  # the share of objects without a determiner
 IN_GENERAL = frozenset({"love", "like", "like#person", "hate", "fear", "admire", "respect"})
 GOING = frozenset({"come", "return", "travel", "go", "walk", "run", "fly", "flee"})  # … to Paris
 HEADING = frozenset({"go", "come", "return"})  # … to the market
-PLACED = frozenset({"go", "live"})  # what nobody does without a place
+PLACED = frozenset({"go", "live"})  # verbs that need a place
 GROUPS = frozenset({"family", "team", "crowd", "army"})  # neither he nor she
 BLOCKED: dict[Asked, str] = {"when": "time", "where": "place", "how": "manner"}
 
 
 @cache
 def without(determiners: Determiners, words: frozenset[str], own: str = "") -> Determiners:
-    """The same without some possessives; of those left, `own` means the subject's."""
+    """The same without some words; `own` is the possessive of the subject."""
     singular, plural, mass = (tuple(word for word in group if word not in words) for group in determiners[:3])
     return Determiners(singular, plural, mass, own)
 
 
 def nobodys(determiners: Determiners) -> Determiners:
-    """Without possessives: nobody says "my house of the king"."""
+    """Without possessives: not "my house of the king"."""
     return without(determiners, frozenset(POSSESSIVES))
 
 
+@cache
+def owning(determiners: Determiners) -> Determiners:
+    """The determiners of an owner, beside a noun with these."""
+    words = tuple(word for word in OWNERS if word != determiners.own)
+    return Determiners(words, words, words, determiners.own)
+
+
 def possessor(subject: Subject) -> str:
-    """Which possessive means the subject; empty where none does for sure."""
+    """The possessive that means the subject; empty if none certainly does."""
     if isinstance(subject, Pronoun):
         return OWN.get(subject.word, "")
     if isinstance(subject, Coordination):
@@ -104,7 +111,7 @@ def possessor(subject: Subject) -> str:
 
 @cache
 def beside(own: str, determiners: Determiners) -> Determiners:
-    """What may stand beside a subject: its own, or what can be nobody else's but mine, yours or ours."""
+    """The determiners of other noun phrases in the clause: a possessive means the subject, me, you or us."""
     allowed = {"my", "your", "our", own} - ({"our"} if own == "my" else {"my"} if own == "our" else set())
     if own in {"my", "your", "our"}:
         allowed |= {"his", "her", "their"}
@@ -123,19 +130,19 @@ def clause_words(clause: Clause) -> int:
 
 
 def narrow(verbs: tuple[Verb, ...], spare: int) -> tuple[Verb, ...]:
-    """Those with a particle only where a word is to spare, and none where even the others do not fit."""
+    """The verbs that fit: with a particle only if a word is left for it, and none if no word is left at all."""
     if spare > 0:
         return verbs
     return tuple(verb for verb in verbs if not verb.particle) if spare == 0 else ()
 
 
 def somewhere(verbs: tuple[Verb, ...], spare: int) -> tuple[Verb, ...]:
-    """Those that ask for a place only where there is a word for it."""
+    """The verbs that fit: those that need a place only if a word is left for it."""
     return verbs if spare > 0 else tuple(verb for verb in verbs if verb.name not in PLACED)
 
 
 def is_placed(clause: Clause) -> bool:
-    """Whether the clause must tell where, or where to."""
+    """Whether the clause must have a place or a destination."""
     verb = clause.predicate
     return isinstance(verb, Verb) and verb.name in PLACED and clause.asked != "where"
 
@@ -143,21 +150,8 @@ def is_placed(clause: Clause) -> bool:
 COMPANY, WHERE, WHEN = range(3)  # the groups of prepositional phrases
 
 
-def owning(own: str) -> Determiners:
-    words = tuple(word for word in OWNERS if word != own)
-    return Determiners(words, words, words, own)
-
-
-OWNING = {own: owning(own) for own in ("", *POSSESSIVES)}
-
-
-def can_have_s(owner: NounPhrase) -> bool:
-    """the king's, but not the kings' nor the king of the island's"""
-    return not owner.plural and owner.relative is None and (owner.owner is None or owner.genitive)
-
-
 class Composer:
-    """Composes trees; `draw` is the only source of chance, a stream of floats in [0, 1)."""
+    """Composes trees. All randomness comes from `draw`, a stream of floats in [0, 1)."""
 
     def __init__(self, pools: Pools, draw: Callable[[], float]) -> None:
         self.pools = pools
@@ -172,11 +166,11 @@ class Composer:
         return int(self.draw() * (most + 1))
 
     def common(self, words: Sequence[Item]) -> Item:
-        """A word of a table, which begins with the commonest: the last is drawn half as often as if all were equal."""
+        """A word of a table that begins with the most frequent words: the last is drawn half as often as on average."""
         return words[int(self.draw() ** 2 * len(words))]
 
     def fresh(self, words: Sequence[Item]) -> Item:
-        """A noun or verb the sentence has not used yet, as far as a few tries find one."""
+        """A noun or verb that the sentence has not used yet, if a few tries find one."""
         for _ in range(4):
             word = self.common(words)
             if word not in self.used:
@@ -189,24 +183,17 @@ class Composer:
     def noun_phrase(
         self, noun: Noun, size: int, determiners: Determiners = FREE, relative: Tense | None = None
     ) -> NounPhrase:
-        """`relative` is the tense of a relative clause where one may hang on the noun."""
+        """`relative` is the tense of a relative clause, if the noun may have one."""
         if relative is not None and size >= (4 if noun.animate else 5) and self.draw() < 0.6:
             return self.related(noun, size, relative, HEADS if "a" in determiners.singular else KNOWN)
         if noun in self.pools.belongings and self.draw() < (0.3 if size >= 5 else 0.1):
             return self.genitive(noun, size, determiners)
         if size >= 5:
-            own = 2 + self.up_to(min(2, size - 5))
-            phrase = self.simple(noun, own, nobodys(determiners))
-            owner, words = self.fresh(self.pools.owners[noun]), size - own - 1
-            phrase.owner = self.noun_phrase(owner, words, self.owning(determiners))
-            return phrase
+            return self.owned(noun, 2 + self.up_to(min(2, size - 5)), size, determiners)
         return self.simple(noun, size, determiners)
 
-    def owning(self, determiners: Determiners) -> Determiners:
-        return OWNING[determiners.own]
-
     def genitive(self, noun: Noun, size: int, determiners: Determiners) -> NounPhrase:
-        """Mary's house, the old king's big house: up to two adjectives for what is owned, the rest for the owner."""
+        """Mary's house, the old king's big house: the noun has up to two adjectives, the owner the other words."""
         adjectives = self.up_to(min(2, size - 2))
         phrase = self.simple(noun, 2 + adjectives, HEADS)
         phrase.determiner, phrase.genitive = "the", True
@@ -214,26 +201,28 @@ class Composer:
         if words == 1:
             phrase.owner = self.name()
         else:
-            owner = self.fresh(self.pools.owners[noun])
-            phrase.owner = self.noun_phrase(owner, words, self.owning(determiners))
-            phrase.genitive = can_have_s(phrase.owner)
-        if not phrase.genitive:  # "of" takes a word more: give up a longer owner's
-            return self.simple(noun, size, determiners) if size <= 4 else self.owned(noun, size, determiners)
-        return phrase
+            owner = self.noun_phrase(self.fresh(self.pools.owners[noun]), words, owning(determiners))
+            # the king's, but not the kings' nor the king of the island's
+            phrase.genitive = not owner.plural and owner.relative is None and (owner.owner is None or owner.genitive)
+            phrase.owner = owner
+        if phrase.genitive:
+            return phrase
+        if size <= 4:  # "of" takes one more word
+            return self.simple(noun, size, determiners)
+        return self.owned(noun, max(2, min(4, size - 3)), size, determiners)
 
-    def owned(self, noun: Noun, size: int, determiners: Determiners) -> NounPhrase:
-        """the house of the old king: the owner has up to four words, what is owned too."""
-        own = max(2, min(4, size - 3))
+    def owned(self, noun: Noun, own: int, size: int, determiners: Determiners) -> NounPhrase:
+        """the house of the old king: `own` words, *of*, and the owner with the other words."""
         phrase = self.simple(noun, own, nobodys(determiners))
         owner = self.fresh(self.pools.owners[noun])
-        phrase.owner = self.noun_phrase(owner, size - own - 1, self.owning(determiners))
+        phrase.owner = self.noun_phrase(owner, size - own - 1, owning(determiners))
         return phrase
 
     def name(self) -> NounPhrase:
         return NounPhrase(self.fresh(self.pools.lexicon.names), "")
 
     def simple(self, noun: Noun, size: int, determiners: Determiners) -> NounPhrase:
-        """A determiner, up to two adjectives, a noun; of two adjectives French puts one on each side."""
+        """A determiner, up to two adjectives, a noun; two adjectives are on different sides of the noun in French."""
         qualities = self.pools.qualities[noun]
         adjectives: tuple[Adjective, ...] = ()
         if size == 3:
@@ -281,7 +270,7 @@ class Composer:
         return clause
 
     def actor(self, size: int, kind: float) -> Noun:
-        """Who a clause is about: somebody by name, a person, an animal, seldom a thing."""
+        """The subject of a clause: a name, a person, an animal, rarely a thing."""
         if size < 3 or self.draw() < 0.1:
             return self.fresh(self.pools.lexicon.names)
         if kind < 0.42 and size >= 6:
@@ -289,9 +278,9 @@ class Composer:
         return self.fresh(self.pools.humans if self.draw() < 0.55 else self.pools.animals)
 
     def beside(self, clause: Clause, subject: Subject | None = None) -> Determiners:
-        """What may open the other noun phrases of a clause."""
+        """The determiners of the other noun phrases of a clause."""
         whose = subject or clause.subject
-        assert whose is not None, "a clause has a subject or hangs on a head"
+        assert whose is not None, "a clause has a subject or a head"
         return beside(possessor(whose), DEFINITE if clause.negation else FREE)
 
     def nominal(self, noun: Noun, size: int, tense: Tense, *, question: bool, asked: Asked = "") -> Clause:
@@ -305,23 +294,17 @@ class Composer:
             extra = self.up_to(min(spare, 7 if self.draw() < 0.4 else 2))
             determiners = DEFINITE if clause.negation else FREE
             clause.subject = self.noun_phrase(noun, 2 + extra, determiners, BACKGROUND[tense])
-        if isinstance(clause.predicate, Adjective) and clause.subject.adjectives:
-            clause.predicate = self.other_quality(clause.subject)
+        if isinstance(clause.predicate, Adjective) and clause.subject.adjectives:  # not a second colour or size
+            reasons, said = self.pools.qualities[noun].reasons, clause.subject.adjectives
+            clause.predicate = self.common([adjective for adjective in reasons if adjective not in said])
         self.complete(clause, spare - extra, self.beside(clause))
         return clause
-
-    def other_quality(self, phrase: NounPhrase) -> Adjective:
-        """What to say of something described already: not the same again, nor a second colour or size."""
-        reasons = self.pools.qualities[phrase.noun].reasons
-        return self.common([adjective for adjective in reasons if adjective not in phrase.adjectives])
 
     def personal(
         self, size: int, tense: Tense, *, question: bool, asked: Asked = "", person: Person | None = None
     ) -> Clause:
-        """A pronoun without antecedent; such a *they* only acts: "they were …" is left to `reference`.
-
-        What people say of themselves at present is mostly said with the commonest verbs.
-        """
+        """A pronoun without antecedent; *they* only with a verb: "they were …" is left to `reference`. In the present
+        most clauses have an everyday verb."""
         chosen: Person = self.pick(PEOPLE) if person is None else person
         noun = None if chosen == "they" else self.pools.humans[0]
         acts = self.pools.everyday if tense == "present" and self.draw() < 0.7 else self.pools.human_acts
@@ -377,9 +360,9 @@ class Composer:
         asked: Asked = "",
         clitic: bool = False,
     ) -> Clause:
-        """A predicate that fits into `room` words after its subject; an adjective only if said of a noun.
+        """A predicate that fits into `room` words after its subject; an adjective only with a noun.
 
-        `clitic`: the subject is a pronoun that *am*, *is*, *are* and *will* can be contracted with.
+        `clitic`: the subject is a pronoun with which *am*, *is*, *are* and *will* can be contracted.
         """
         kind, chance = self.draw(), self.draw()
         denied = 0.25 if acts is self.pools.everyday else 0.14
@@ -404,14 +387,14 @@ class Composer:
             predicate = self.fresh(somewhere(acts.alone, room - verbal))
         if isinstance(predicate, Verb) and (not predicate.takes_manner or predicate.imperfect):
             modal = ""
-            negation = "not" if negation == "not" else ""  # something must be able to fill a last word
+            negation = "not" if negation == "not" else ""  # *never* would leave no adverb for a last word
         clause = Clause(None, predicate, tense, negation, question, contracted=short, modal=modal, asked=asked)
         self.going_on(clause, room, clitic=clitic)
         clause.contracted = clause.contracted or self.contracted(clause, clitic=clitic)
         return clause
 
     def going_on(self, clause: Clause, room: int, *, clitic: bool) -> None:
-        """A part of what happens at present is in progress: the cat is eating; in two words, I'm eating."""
+        """Some clauses in the present are progressive: the cat is eating; in two words, I'm eating."""
         verb = clause.predicate
         if not isinstance(verb, Verb) or clause.tense != "present" or clause.modal or clause.negation == "never":
             return
@@ -424,13 +407,13 @@ class Composer:
             clause.progressive, clause.contracted = False, short
 
     def fitting(self, verbs: tuple[Verb, ...], spare: int) -> tuple[Verb, ...]:
-        """Verbs for an object of two words; where a word is missing, those whose object can be one: I drink milk."""
+        """Verbs for an object of two words or, if a word is missing, of one: I drink milk."""
         if spare == -1:
             return tuple(verb for verb in narrow(verbs, 0) if self.pools.unsaid[verb])
         return narrow(verbs, spare)
 
     def asked_about(self, acts: Acts, noun: Noun | None, asked: Asked, room: int) -> Verb | Adjective:
-        """A predicate that can be asked about, with an object where there is room for one."""
+        """A predicate for a question, with an object if there is room for one."""
         if asked == "why" and noun is not None and self.draw() < 0.3:
             return self.common(self.pools.qualities[noun].all)
         if asked in {"what", "who"}:
@@ -440,7 +423,7 @@ class Composer:
         return self.fresh(upon if upon and self.draw() < 0.5 else alone)
 
     def modal(self, noun: Noun | None, room: int, tense: Tense) -> Modal:
-        """can, must or want to, where somebody can want something."""
+        """can, must or want to, for persons and animals."""
         if room < 5 or not MODALS[tense] or (noun is not None and not noun.animate) or self.draw() > 0.2:
             return ""
         return self.pick(MODALS[tense])
@@ -455,7 +438,7 @@ class Composer:
         return clitic and (being or clause.tense == "future")
 
     def least(self, clause: Clause) -> int:
-        """The words a clause begun cannot do without, its subject apart."""
+        """How many words a clause needs at least, without its subject."""
         predicate, words = clause.predicate, clause_words(clause)
         if isinstance(predicate, Adjective):
             return words + 1
@@ -464,7 +447,7 @@ class Composer:
         return words + 2 * bool(predicate.objects) + 3 * bool(predicate.recipients)
 
     def complete(self, clause: Clause, spare: int, determiners: Determiners) -> None:
-        """Objects and adverbials, which take up all the `spare` words."""
+        """Objects and adverbials, in exactly `spare` words more than the least."""
         verb = clause.predicate
         frequencies = self.pools.frequencies[clause.tense]
         plain = not (clause.negation or clause.asked or clause.command or clause.progressive)
@@ -488,7 +471,7 @@ class Composer:
         self.adverbials(clause, spare, determiners)
 
     def short_object(self, clause: Clause, verb: Verb, *, must: bool) -> bool:
-        """Now and then the object is one word: somebody by name; music, cats."""
+        """Sometimes the object is one word: a name; music, cats."""
         if "human" in verb.objects and self.draw() < 0.2:
             clause.object = self.name()
         elif self.pools.unsaid[verb] and (must or self.draw() < BARE):
@@ -498,14 +481,14 @@ class Composer:
         return True
 
     def bare(self, verb: Verb) -> NounPhrase:
-        """What one loves in general; of what one eats or sees, some or other. What can be counted is plural."""
+        """An object without determiner: in general after *love*, an amount after *eat*; countable nouns are plural."""
         nouns = self.pools.unsaid[verb]
         masses = [noun for noun in nouns if not noun.countable]
         noun = self.fresh(masses if masses and self.draw() < 0.5 else nouns)
         return NounPhrase(noun, GENERIC if verb.name in IN_GENERAL else PARTITIVE, noun.countable)
 
     def receive(self, clause: Clause, spare: int, determiners: Determiners) -> int:
-        """To whom something is given; what is left of the spare words."""
+        """The recipient; returns how many spare words are left."""
         if self.draw() < 0.25:
             clause.recipient = self.name()
             return spare + 1
@@ -520,11 +503,11 @@ class Composer:
         placed = is_placed(clause)
         spare -= 0 if placed else self.timed(clause, spare)
         groups = {place: group for place, group in enumerate(self.adjunct_groups(clause)) if group}
-        found: dict[int, Adjunct] = {}
+        adjuncts: dict[int, Adjunct] = {}
         if spare >= 2 and ((placed and spare == 2) or self.draw() < (0.35 if spare == 2 else 0.15)):
             place, adjunct = self.short_adjunct(clause)
             if groups.pop(place, None) is not None:
-                found[place] = adjunct
+                adjuncts[place] = adjunct
                 spare -= 2
         if spare >= 3:
             count = min(len(groups), spare // 3)
@@ -535,14 +518,14 @@ class Composer:
             if placed and WHERE in groups and WHERE not in chosen:
                 chosen[0] = WHERE
             for place, size in zip(chosen, self.sizes(spare - single, count), strict=True):
-                found[place] = self.adjunct(self.pick(groups[place]), size, determiners)
+                adjuncts[place] = self.adjunct(self.pick(groups[place]), size, determiners)
             spare = single
-        clause.adjuncts = tuple(found[place] for place in sorted(found))
+        clause.adjuncts = tuple(adjuncts[place] for place in sorted(adjuncts))
         if spare:
             self.adverbs(clause, spare)
 
     def timed(self, clause: Clause, spare: int) -> int:
-        """Perhaps a time of several words; how many it takes."""
+        """Perhaps a time of several words; returns how many."""
         fitting = isinstance(clause.predicate, Adjective) or clause.predicate.takes_manner
         regular = clause.negation == "never" or clause.progressive  # not "is eating every day"
         if spare < 2 or not fitting or regular or clause.asked or self.draw() > 0.12:
@@ -551,7 +534,7 @@ class Composer:
         return clause.time.english.count(" ") + 1
 
     def short_adjunct(self, clause: Clause) -> tuple[int, Adjunct]:
-        """with Mary, in Paris, to India: two words; and to which group it belongs."""
+        """with Mary, in Paris, to India: two words, and the group they belong to."""
         verb, pools = clause.predicate, self.pools
         if isinstance(verb, Verb) and not is_placed(clause) and self.draw() < 0.4:
             return COMPANY, Adjunct(pools.tool_preposition, self.name())
@@ -571,7 +554,7 @@ class Composer:
         return [population.pop(self.up_to(len(population) - 1)) for _ in range(count)]
 
     def adjunct_groups(self, clause: Clause) -> list[tuple[Place, ...]]:
-        """With whom or what, where, when: in this order, and each at most once. What is asked for is not told."""
+        """With whom or what, where, when: in this order, each at most once, and not what the clause asks for."""
         pools, verb = self.pools, clause.predicate
         if isinstance(verb, Adjective):
             company: tuple[Place, ...] = ()
@@ -601,7 +584,7 @@ class Composer:
         return Adjunct(preposition, phrase)
 
     def adverbs(self, clause: Clause, count: int) -> None:
-        """As many adverbs as asked for; a place adverb only where nothing better is left."""
+        """So many adverbs; one of place only if there are no others."""
         pools, verb = self.pools, clause.predicate
         slots: list[tuple[str, Sequence[Adverb]]] = []
         if isinstance(verb, Adjective):
@@ -619,13 +602,13 @@ class Composer:
         for role, adverbs in self.sample(slots, count):
             setattr(clause, role, self.common(adverbs))
 
-    # ── Words that only their context explains ─────────────────────────────────────────────────────
+    # ── Words whose meaning depends on the context ─────────────────────────────────────────────────
 
     def reference(self, size: int, tense: Tense, *, riddle: bool = False) -> Text | None:
-        """the bear ate the pear because it was delicious: only one fits the adjective, so *it* is that.
+        """the bear ate the pear because it was delicious: the adjective fits only one of them, so *it* is that one.
 
-        In many of these number or person tell it already (*the king … it*, *the bears … it*), and where they do
-        not, *it* is more often what was eaten. In a riddle only the adjective tells, and both are as likely.
+        Often number or person say it already (*the king … it*, *the bears … it*); if not, *it* is more often the
+        object. In a riddle only the adjective says it, and both are equally likely.
         """
         people = not riddle and self.draw() < 0.4
         subject = self.fresh(self.pools.humans if people else self.pools.animals)
@@ -657,7 +640,7 @@ class Composer:
         return doer, patient, left - patient
 
     def reasons(self, referent: NounPhrase, other: NounPhrase) -> list[Adjective]:
-        """The adjectives that can only be meant of the referent."""
+        """The adjectives that fit only the referent."""
         qualities = self.pools.qualities
         rival = other.plural == referent.plural and (other.plural or not other.noun.human)
         if referent.noun.human and not referent.plural:
@@ -671,7 +654,7 @@ class Composer:
         ]
 
     def ambiguous(self, size: int, tense: Tense) -> Text | None:
-        """the fisherman slept near the bank: the company of the word tells its sense."""
+        """the fisherman slept near the bank: the words around it say which sense is meant."""
         context = self.pick(self.pools.lexicon.contexts)
         verb = self.pick(context.verbs)
         phrases = 2 + bool(context.objects and context.prepositions)
@@ -685,7 +668,7 @@ class Composer:
         return Text([clause])
 
     def settled(self, context: Context, verb: Verb, tense: Tense, spare: int) -> Clause:
-        """The clause of a context, with `spare` adjectives strewn over its noun phrases."""
+        """The clause of a context, with `spare` adjectives in its noun phrases."""
         nouns = [self.fresh(context.subjects), context.word]
         if context.objects and context.prepositions:
             nouns.insert(1, self.fresh(context.objects))

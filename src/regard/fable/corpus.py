@@ -1,8 +1,8 @@
 """fable, the built-in corpus: an endless, seeded stream of sentence pairs with gold alignments and labels.
 
-Sentence i of a seed is drawn from a stream of chance of its own, so it does not depend on how many were
-drawn before it, and the same for every target language. A hash of the English words alone says which
-split a sentence belongs to: whatever the seed and the length, no sentence can be in two splits.
+Sentence i of a seed has its own random stream, so that it does not depend on how many were drawn before it, and is the
+same for every target language. A hash of the English words says which split a sentence belongs to: whatever the seed
+and the length, no sentence can be in two splits.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from regard.fable.typography import normal
 Split = Literal["train", "valid", "test"]
 SPLITS: tuple[Split, ...] = get_args(Split)
 SHORTEST, LONGEST = 1, 80
-RARER = {1: 0.15, 2: 0.4, 3: 0.7, 4: 0.85}  # how often the shortest come up beside the others
+RARER = {1: 0.15, 2: 0.4, 3: 0.7, 4: 0.85}  # the frequency of short sentences; that of longer ones is 1
 TWENTIETHS: dict[Split, int] = {"train": 18, "valid": 1, "test": 1}
 SPLIT_OF: tuple[Split, ...] = tuple(split for split, share in TWENTIETHS.items() for _ in range(share))
-STREAMS = 1 << 40  # how many sentences a seed has room for
+STREAMS = 1 << 40  # how many sentences a seed has
 
 
 def generate(
@@ -45,16 +45,22 @@ def generate(
 ) -> Iterator[ParallelSentence]:
     """`count` pairs of a split, from number `start` on, of lengths spread evenly over the range asked for.
 
-    Sentences of less than five words are rarer than the others. `riddles` is the share of clauses in which a pronoun
-    is added that only the adjective explains, `unknown` the share of sentences with an invented word.
+    Sentences of less than five words are rarer than the others. `riddles` is the share of clauses with a pronoun whose
+    noun only the adjective tells, `unknown` the share of sentences with an invented word.
     """
     check_language(language)
-    check_split(split)
+    if split not in SPLITS:
+        raise SettingsError(f"split = {split!r}: fable has no such split; {did_you_mean(split, SPLITS)}")
     check_lengths(minimum_words, maximum_words)
-    check_count(count, split, maximum_words)
-    for name, value in (("seed", seed), ("start", start)):
+    for name, value in (("count", count), ("seed", seed), ("start", start)):
         if value < 0:
             raise SettingsError(f"{name} = {value}: must not be negative; 0 or more would be right")
+    most = capacity(maximum_words) * TWENTIETHS[split] // len(SPLIT_OF)
+    if count > most:
+        raise SettingsError(
+            f"count = {count:,}: fable is sure of only {most:,} different sentences of {maximum_words} words "
+            f"in {split}; fewer, or a larger maximum_words, would be right"
+        )
     for name, share, what in (("riddles", riddles, "clauses"), ("unknown", unknown, "sentences")):
         if not 0 <= share <= 1:
             raise SettingsError(f"{name} = {share}: is a share of {what}; 0 to 1 would be right")
@@ -80,8 +86,8 @@ def stream(  # noqa: PLR0917
 
 
 def pronoun_riddles(count: int) -> list[ParallelSentence]:
-    """Pairs of English and French outside the training part, in which *it* stands for one of two nouns that differ in
-    gender, and only the adjective says for which: for the first noun in half of them, then for the second."""
+    """Pairs of English and French outside the training split, in which *it* stands for one of two nouns of different
+    gender, and only the adjective says for which: half of them for the first noun, then half for the second."""
     chance = Random(7)
     author = Author(pools(), chance.random)
     kept: dict[bool, list[ParallelSentence]] = {True: [], False: []}
@@ -100,7 +106,7 @@ def pronoun_riddles(count: int) -> list[ParallelSentence]:
 
 
 def split_of(source: str) -> Split:
-    """The only split this sentence can be in, the same on every machine. Greetings are for learning."""
+    """The only split this sentence can be in, on every machine. Set phrases are in the training split."""
     form = normal(source)
     if form in set_phrases():
         return "train"
@@ -119,7 +125,7 @@ def set_phrases() -> frozenset[str]:
 
 @cache
 def frames() -> frozenset[tuple[str, ...]]:
-    """The set phrases with an open place, which nothing else may look like."""
+    """The set phrases with their slots open: no other sentence may have such a form."""
     return frozenset(frame(phrase.english, phrase.tags) for phrase in load().phrases)
 
 
@@ -130,7 +136,7 @@ def frame(tokens: Sequence[str], tags: Sequence[str]) -> tuple[str, ...]:
 
 
 def is_set(tokens: Sequence[str], tags: Sequence[str]) -> bool:
-    """Whether a sentence that was composed reads like a set phrase, which has another translation."""
+    """Whether a composed sentence has the form of a set phrase, whose translation is another."""
     return len(tokens) <= 8 and frame(tokens, tags) in frames()
 
 
@@ -141,10 +147,10 @@ def pools() -> Pools:
 
 @cache
 def capacity(words: int) -> int:
-    """How many different sentences of so many words there are at the very least.
+    """How many different sentences of so many words there are at least.
 
-    Counts only the plainest kind, *the black cat ate the mouse*: noun phrase, verb in the past, noun phrase.
-    Longer sentences than those of nine words are more, not fewer.
+    Only the simplest kind is counted, *the black cat ate the mouse*: noun phrase, verb in the past, noun phrase. Of
+    more than nine words there are at least as many as of nine.
     """
     words = min(words, 9)
     if words < 5:  # "Mary slept", and for one word "Run!"
@@ -180,11 +186,6 @@ def check_language(language: str) -> None:
         )
 
 
-def check_split(split: str) -> None:
-    if split not in SPLITS:
-        raise SettingsError(f"split = {split!r}: fable has no such split; {did_you_mean(split, SPLITS)}")
-
-
 def check_lengths(minimum_words: int, maximum_words: int) -> None:
     for name, value in (("minimum_words", minimum_words), ("maximum_words", maximum_words)):
         if not SHORTEST <= value <= LONGEST:
@@ -195,15 +196,4 @@ def check_lengths(minimum_words: int, maximum_words: int) -> None:
         raise SettingsError(
             f"minimum_words = {minimum_words}: is more than maximum_words = {maximum_words}; "
             f"at most {maximum_words} would be right"
-        )
-
-
-def check_count(count: int, split: Split, maximum_words: int) -> None:
-    if count < 0:
-        raise SettingsError(f"count = {count}: must not be negative; 0 or more would be right")
-    most = capacity(maximum_words) * TWENTIETHS[split] // len(SPLIT_OF)
-    if count > most:
-        raise SettingsError(
-            f"count = {count:,}: fable is sure of only {most:,} different sentences of {maximum_words} words "
-            f"in {split}; fewer, or a larger maximum_words, would be right"
         )

@@ -12,8 +12,8 @@ Item = TypeVar("Item")
 HOURS = tuple(french.NUMBERS)[:11]  # two to twelve
 BOTH: Links = ((0, 1),)
 STRAIGHT: Links = ((0,), (1,), (2,))
-TURNED: Links = ((1,), (0,))  # Hindi says the preposition last
-TURNED_DATE: Links = ((1,), (2,), (0,))
+REVERSED: Links = ((1,), (0,))  # in Hindi the postposition comes last
+REVERSED_DATE: Links = ((1,), (2,), (0,))
 CLOCK: Links = ((1,), (0, 2))
 
 
@@ -25,21 +25,21 @@ def time(english: str, tag: str, *sides: str, links: tuple[Links, Links], tenses
 
 def weekday(row: Row) -> Adverb:
     name = f"{row['hindi']} को"
-    return time(f"on {row['english']}", "ADP PROPN", row["french"], name, links=(BOTH, TURNED), tenses="past future")
+    return time(f"on {row['english']}", "ADP PROPN", row["french"], name, links=(BOTH, REVERSED), tenses="past future")
 
 
 def month(row: Row) -> Adverb:
     sides = f"en {row['french']}", f"{row['hindi']} में"
-    return time(f"in {row['english']}", "ADP PROPN", *sides, links=(STRAIGHT[:2], TURNED), tenses="past future")
+    return time(f"in {row['english']}", "ADP PROPN", *sides, links=(STRAIGHT[:2], REVERSED), tenses="past future")
 
 
 def day(number: int, row: Row) -> Adverb:
     sides = f"le {number} {row['french']}", f"{number} {row['hindi']} को"
-    return time(f"on {number} {row['english']}", "ADP NUM PROPN", *sides, links=(STRAIGHT, TURNED_DATE))
+    return time(f"on {number} {row['english']}", "ADP NUM PROPN", *sides, links=(STRAIGHT, REVERSED_DATE))
 
 
 def year(number: int) -> Adverb:
-    return time(f"in {number}", "ADP NUM", f"en {number}", f"{number} में", links=(STRAIGHT[:2], TURNED))
+    return time(f"in {number}", "ADP NUM", f"en {number}", f"{number} में", links=(STRAIGHT[:2], REVERSED))
 
 
 def hour(word: str) -> Adverb:
@@ -50,15 +50,13 @@ def hour(word: str) -> Adverb:
 
 def set_time(row: Row) -> Adverb:
     """ce matin, la semaine dernière: linked as a whole."""
-    all_words: Links = ((0, 1),)
-    links = tuple(all_words * len(row[side].split()) for side in ("french", "hindi"))
-    return time(
-        row["english"], row["tags"], row["french"], row["hindi"], links=(links[0], links[1]), tenses=row["tenses"]
-    )
+    sides = row["french"], row["hindi"]
+    into_french, into_hindi = (BOTH * len(side.split()) for side in sides)
+    return time(row["english"], row["tags"], *sides, links=(into_french, into_hindi), tenses=row["tenses"])
 
 
 class Calendar:
-    """All these times by tense, and those with a number in them drawn when asked for."""
+    """All these times by tense; those with a number are made when they are drawn."""
 
     def __init__(self, lexicon: Lexicon) -> None:
         self.months = lexicon.calendar["month"]
@@ -69,7 +67,7 @@ class Calendar:
         }
 
     def draw(self, draw: Callable[[], float], tense: Tense, most: int) -> Adverb:
-        """A time of two words, or of three where there is room."""
+        """A time of two words, or of three if there is room."""
         kind = draw()
         if most >= 3 and kind < 0.45:
             if tense == "present" or kind < 0.25:

@@ -1,11 +1,10 @@
-"""fable as plain files, one sentence a line: what every toolkit can read."""
+"""fable as plain files, one sentence a line, which every toolkit can read."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TextIO
 
 from regard.errors import DataError
 from regard.fable.corpus import SHORTEST, Split, generate
@@ -24,10 +23,7 @@ def write(
     minimum_words: int = SHORTEST,
     maximum_words: int = 20,
 ) -> Path:
-    """Write `train.en`, `train.fr`, `train.align`, `train.tags` … for all three splits, or nothing at all.
-
-    Everything is written into a folder beside and then renamed: a folder of this name is always whole.
-    """
+    """Write `train.en`, `train.fr`, `train.align`, `train.tags` … for all three splits, or nothing at all."""
     folder = Path(folder)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise DataError(f"folder = {folder}: is there already and not empty; a new name would be right")
@@ -45,30 +41,25 @@ def write(
 
 
 def write_split(folder: Path, split: str, language: Language, sentences: Iterator[ParallelSentence]) -> None:
-    """One pass over the stream, all files side by side, so that memory does not grow with the corpus."""
-    with ExitStack() as open_files:
-        handles: dict[str, TextIO] = {}
-        for suffix in ("en", language, "align", "tokens", "tags", "sentiment", "referents"):
-            path = folder / f"{split}.{suffix}"
-            handles[suffix] = open_files.enter_context(path.open("w", encoding="utf-8", newline="\n"))
+    """Write all files in one pass over the stream, so that memory does not grow with the corpus."""
+    suffixes = ("en", language, "align", "tokens", "tags", "sentiment", "referents")
+    with ExitStack() as stack:
+        paths = [folder / f"{split}.{suffix}" for suffix in suffixes]
+        files = [stack.enter_context(path.open("w", encoding="utf-8", newline="\n")) for path in paths]
         for sentence in sentences:
-            for suffix, line in lines(sentence, language).items():
-                handles[suffix].write(line + "\n")
-
-
-def lines(sentence: ParallelSentence, language: Language) -> Mapping[str, str]:
-    """What each file says about one sentence."""
-    return {
-        "en": sentence.source,
-        language: sentence.target,
-        "align": pharaoh(sentence.alignment),
-        "tokens": " ".join(sentence.tokens),
-        "tags": " ".join(sentence.tags),
-        "sentiment": sentence.sentiment,
-        "referents": pharaoh(sentence.referents),
-    }
+            lines = (
+                sentence.source,
+                sentence.target,
+                pharaoh(sentence.alignment),
+                " ".join(sentence.tokens),
+                " ".join(sentence.tags),
+                sentence.sentiment,
+                pharaoh(sentence.referents),
+            )
+            for file, line in zip(files, lines, strict=True):
+                file.write(line + "\n")
 
 
 def pharaoh(links: Links) -> str:
-    """Pairs as the aligners write them: ``0-0 1-2``."""
+    """Pairs in Pharaoh's format: ``0-0 1-2``."""
     return " ".join(f"{source}-{target}" for source, target in links)

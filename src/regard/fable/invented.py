@@ -1,12 +1,13 @@
-"""Words that nobody has seen before: names, nouns and adjectives made of syllables, and left as they are.
+"""Invented names, nouns and adjectives, made of syllables, which the translation copies.
 
-A model with a vocabulary of words reads each of them as unknown, and so learns to carry an unknown word over.
+A model with a vocabulary of words reads them as unknown, and so learns to copy unknown words.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from regard.fable.dates import pick
 from regard.fable.lexicon import Adjective, Noun, Verb, proper
 from regard.fable.syntax import UNSAID, Being, Clause, NounPhrase, Pronoun, Text, phrases
 
@@ -17,27 +18,27 @@ CODAS = ("n", "l", "r", "k", "t", "m", "nd", "rk", "sk", "lt", "p", "b", "d", "g
 ENDINGS = ("ov", "ski", "enko", "dol", "mar", "wick", "son", "ini", "ez", "ak")
 # French, Hindi, and whether a woman; with and without a full stop.
 TITLES = {
-    "Mr": ("M.", "श्री", False),
-    "Mr.": ("M.", "श्री", False),
-    "Dr": ("le docteur", "डॉ.", False),
-    "Dr.": ("le docteur", "डॉ.", False),
-    "Mrs": ("Mme", "श्रीमती", True),
-    "Mrs.": ("Mme", "श्रीमती", True),
-    "Ms": ("Mme", "सुश्री", True),
-    "Ms.": ("Mme", "सुश्री", True),
+    title + stop: forms
+    for title, forms in {
+        "Mr": ("M.", "श्री", False),
+        "Dr": ("le docteur", "डॉ.", False),
+        "Mrs": ("Mme", "श्रीमती", True),
+        "Ms": ("Mme", "सुश्री", True),
+    }.items()
+    for stop in ("", ".")
 }
 
 
 def invent(text: Text, draw: Callable[[], float], puzzling: frozenset[object]) -> bool:
-    """Put an invented word in place of a noun, a name or an adjective, if the sentence has one that can be spared.
+    """Put an invented word in place of a noun, a name or an adjective, if the sentence has one that can be replaced.
 
-    `puzzling` are the verbs and adjectives of several senses: only known nouns tell which.
+    `puzzling` are the verbs and adjectives with several senses, between which only known nouns decide.
     """
-    places = [(clause, phrase) for clause in text.clauses for phrase in replaceable(clause, puzzling)]
-    if not places:
+    choices = [(clause, phrase) for clause in text.clauses for phrase in replaceable(clause, puzzling)]
+    if not choices:
         return False
-    clause, phrase = places[int(draw() * len(places))]
-    known = isinstance(clause, Clause) or clause.kind != "there"  # nobody says "there is Mr Brown"
+    clause, phrase = pick(choices, draw)
+    known = isinstance(clause, Clause) or clause.kind != "there"  # not "there is Mr Brown"
     if phrase.noun.proper:
         name = word(draw, "name")
         phrase.noun = proper(name, name, name, feminine=phrase.noun.feminine_french, human=True)
@@ -45,7 +46,7 @@ def invent(text: Text, draw: Callable[[], float], puzzling: frozenset[object]) -
         phrase.adjectives = (*phrase.adjectives[:-1], adjective(word(draw, "adjective")))
     elif known and is_plain(phrase) and draw() < 0.8:
         titles = [title for title, (*_, woman) in TITLES.items() if woman == phrase.noun.feminine_french]
-        phrase.noun = titled(titles[int(draw() * len(titles))], word(draw, "name"))
+        phrase.noun = titled(pick(titles, draw), word(draw, "name"))
         phrase.determiner, phrase.own = "", False
     elif not phrase.noun.human:
         phrase.noun = thing(word(draw, "noun"))
@@ -57,25 +58,25 @@ def invent(text: Text, draw: Callable[[], float], puzzling: frozenset[object]) -
 
 
 def is_plain(phrase: NounPhrase) -> bool:
-    """One person, with nothing said of them: a place for Mr Brown."""
+    """One person without adjectives or owner, who may be replaced by Mr Brown."""
     return phrase.noun.human and not phrase.plural and not phrase.adjectives and phrase.owner is None
 
 
 def replaceable(clause: Clause | Being, puzzling: frozenset[object]) -> list[NounPhrase]:
-    """The noun phrases whose noun nothing else in the sentence hangs on."""
+    """The noun phrases whose noun no other word of the sentence depends on."""
     predicate = clause.predicate if isinstance(clause, Clause) else None
-    found = phrases(clause)
-    if predicate in puzzling or any("#" in phrase.noun.name for phrase in found):
+    all_phrases = phrases(clause)
+    if predicate in puzzling or any("#" in phrase.noun.name for phrase in all_phrases):
         return []
     if isinstance(clause.subject, Pronoun) and clause.subject.referent is not None:
         return []
     if isinstance(clause, Being) and clause.kind in {"job", "noun"}:
         return []
     fixed = {id(adjunct.phrase) for adjunct in clause.adjuncts}
-    possessive = isinstance(clause.subject, NounPhrase) and any(phrase.own for phrase in found)
+    possessive = isinstance(clause.subject, NounPhrase) and any(phrase.own for phrase in all_phrases)
     return [
         phrase
-        for phrase in found
+        for phrase in all_phrases
         if id(phrase) not in fixed
         and phrase.determiner not in UNSAID
         and phrase.relative is None
@@ -85,20 +86,16 @@ def replaceable(clause: Clause | Being, puzzling: frozenset[object]) -> list[Nou
 
 
 def word(draw: Callable[[], float], kind: str) -> str:
-    """Two or three syllables, hardly ever twice the same."""
-
-    def one(items: tuple[str, ...]) -> str:
-        return items[int(draw() * len(items))]
-
-    made = "".join(one(ONSETS) + one(VOWELS) + one(CODAS) for _ in range(2))
+    """Two or three syllables, rarely the same word twice."""
+    made = "".join(pick(part, draw) for _ in range(2) for part in (ONSETS, VOWELS, CODAS))
     if kind == "name":
-        made += one(ENDINGS) if draw() < 0.5 else ""
+        made += pick(ENDINGS, draw) if draw() < 0.5 else ""
         return made.capitalize()
-    return made + (one(("ish", "y", "ous", "ic")) if kind == "adjective" else one(("", "", "et", "le", "o")))
+    return made + pick(("ish", "y", "ous", "ic") if kind == "adjective" else ("", "", "et", "le", "o"), draw)
 
 
 def thing(made: str) -> Noun:
-    """Masculine, and no person: what an unknown word is, nobody can know."""
+    """Masculine, and not a person."""
     plural = made + "s"
     return Noun(
         name=made,
@@ -118,7 +115,7 @@ def titled(title: str, name: str) -> Noun:
 
 
 def adjective(made: str) -> Adjective:
-    """After its noun in French, and never changed."""
+    """After its noun in French, and without inflection."""
     return Adjective(
         name=made,
         english=made,

@@ -1,7 +1,7 @@
-"""The words of fable: tables read once, and every form of every word worked out.
+"""The words of fable with all their forms, from tables and rules.
 
-The tables hold what no rule can know (genders, irregular forms, which nouns a verb goes with); the rules
-are in `forms`. A full stop in a table means "by rule" or "none".
+The tables have what no rule can know (genders, irregular forms, which nouns a verb goes with); the rules are in
+`forms`. A full stop in a table means "by rule" or "none".
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from regard.fable.forms.french import Finite
 Tense = Literal["past", "present", "future"]
 TENSES: tuple[Tense, ...] = get_args(Tense)
 Row = dict[str, str]
-# Perceptions and moments: French and Hindi call them events, but nobody "is seeing the house".
+# Events in French and Hindi, but without a progressive in English: not "is seeing the house".
 STATIVE = frozenset({"see", "hear", "find", "lose", "recognize", "believe", "understand", "forget", "feel", "receive"})
 STATIVE |= {"smell", "taste", "disappoint", "surprise"}
 SLOTS = frozenset({"NAME", "PLACE", "WEEKDAY", "HOUR", "NUMBER"})
@@ -29,7 +29,7 @@ Links = tuple[tuple[int, ...], ...]  # for each word, the tokens or words it goe
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Noun:
-    """One sense of a noun; `feminine_french` and `feminine_hindi` often differ, which is the point."""
+    """One sense of a noun; `feminine_french` and `feminine_hindi` often differ."""
 
     name: str  # with the sense where the word has several: bank#river
     english: tuple[str, str]
@@ -48,7 +48,7 @@ class Noun:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Adjective:
-    """`before` is the side of the French noun; the four French forms count as agreement does."""
+    """`before`: before the French noun. The four French forms are in the order of agreement."""
 
     name: str
     english: str
@@ -63,7 +63,7 @@ class Adjective:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Verb:
-    """A verb with its frame: who does it to what, and how Hindi marks that."""
+    """A verb with the classes of its subjects and objects, and how Hindi marks these."""
 
     name: str
     english: str
@@ -74,14 +74,14 @@ class Verb:
     subjects: frozenset[str]
     objects: frozenset[str]
     recipients: frozenset[str] = frozenset()
-    progressive: str = ""  # eating; empty where English has none: nobody is knowing
+    progressive: str = ""  # eating; empty if there is none: not "is knowing"
     particle: str = ""
-    imperfect: Finite | None = None  # only states have it as their past
+    imperfect: Finite | None = None  # the past of states
     with_etre: bool = False
-    complement: tuple[str, ...] = ()  # what follows the French verb before its object: avoir besoin de
+    complement: tuple[str, ...] = ()  # the words between the French verb and its object: avoir besoin de
     prefix: tuple[str, ...] = ()  # the Hindi words before the inflected one: मदद in मदद कर
     marker: str = ""
-    inner: str = ""  # gender of a noun inside the Hindi verb, which the perfective then agrees with
+    inner: str = ""  # gender of a noun inside the Hindi verb, with which the perfective agrees
     ergative: bool = False
     tools: tuple[str, ...] = ()
     takes_manner: bool = False
@@ -91,10 +91,8 @@ class Verb:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Adverb:
-    """Mostly one word in English and perhaps several elsewhere; a time may be several in English, too.
-
-    The links say for each target word which of the English words it translates; empty: all.
-    """
+    """Mostly one word in English and perhaps several in the target; a time may be several words in English, too. The
+    links say which English words each target word translates."""
 
     english: str
     tag: str
@@ -103,8 +101,8 @@ class Adverb:
     kind: str
     tenses: frozenset[str]
     polarity: int
-    french_links: Links = ()
-    hindi_links: Links = ()
+    french_links: Links
+    hindi_links: Links
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -128,7 +126,7 @@ class PlaceName:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Phrase:
-    """A set phrase: its words, and for each target word the tokens it translates. `slots` are still open."""
+    """A set phrase: its words, and for each target word the tokens it translates."""
 
     english: tuple[str, ...]
     tags: tuple[str, ...]
@@ -142,7 +140,7 @@ class Phrase:
 
     @property
     def slot(self) -> str:
-        """What is still open: NAME, PLACE, WEEKDAY, HOUR, NUMBER or nothing."""
+        """The slot that is still open: NAME, PLACE, WEEKDAY, HOUR, NUMBER, or empty."""
         return next((word for word in self.english if word in SLOTS), "")
 
     @property
@@ -151,30 +149,29 @@ class Phrase:
         return len(self.glued) - sum(self.glued)
 
     def filled(self, english: str, french: str, hindi: str) -> Phrase:
-        """The same with the open place filled."""
-        slot = self.slot
-        words = (
-            tuple(side.replace(slot, word) for side in sides)
-            for sides, word in ((self.english, english), (self.french, french), (self.hindi, hindi))
-        )
-        source, one, other = words
-        return replace(self, english=source, french=one, hindi=other)
+        """The same with the slot filled."""
+
+        def fill(words: tuple[str, ...], word: str) -> tuple[str, ...]:
+            return tuple(each.replace(self.slot, word) for each in words)
+
+        sides = fill(self.english, english), fill(self.french, french), fill(self.hindi, hindi)
+        return replace(self, english=sides[0], french=sides[1], hindi=sides[2])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Context:
-    """Surroundings that settle which sense of an ambiguous word is meant."""
+    """Words that say which sense of an ambiguous noun is meant."""
 
     word: Noun
     subjects: tuple[Noun, ...]
     verbs: tuple[Verb, ...]
-    objects: tuple[Noun, ...]  # empty: the verb takes none, or the word itself is the object
+    objects: tuple[Noun, ...]  # empty: the verb has none, or the word itself is the object
     prepositions: tuple[Preposition, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lexicon:
-    """All the words. An ambiguous noun is in `nouns` like any other, and its contexts in `contexts`."""
+    """All words. An ambiguous noun is in `nouns`, too, and its contexts are in `contexts`."""
 
     nouns: tuple[Noun, ...]
     adjectives: tuple[Adjective, ...]
@@ -192,14 +189,8 @@ class Lexicon:
     def noun(self, name: str) -> Noun:
         return next(noun for noun in (*self.nouns, *self.names) if noun.name == name)
 
-    def adjective(self, name: str) -> Adjective:
-        return next(adjective for adjective in self.adjectives if adjective.name == name)
-
     def verb(self, name: str) -> Verb:
         return next(verb for verb in self.verbs if verb.name == name)
-
-    def adverb(self, name: str) -> Adverb:
-        return next(adverb for adverb in self.adverbs if adverb.english == name)
 
     def preposition(self, name: str) -> Preposition:
         return next(preposition for preposition in self.prepositions if preposition.english == name)
@@ -229,7 +220,7 @@ def load() -> Lexicon:
 
 
 def rows(table: str) -> Iterator[Row]:
-    """The lines of a table by column name, normalised so that equal words are equal strings."""
+    """The lines of a table by column name, in NFC."""
     text = (files("regard.fable") / "tables" / f"{table}.tsv").read_text(encoding="utf-8")
     lines = [line for line in unicodedata.normalize("NFC", text).splitlines() if not line.startswith("#")]
     return iter(csv.DictReader(lines, delimiter="\t"))
@@ -266,7 +257,7 @@ def read_noun(row: Row) -> Noun:
 
 
 def proper(name: str, french_name: str, hindi_name: str, *, feminine: bool, human: bool) -> Noun:
-    """A name: it has no plural, and Hindi leaves it alone."""
+    """A name: it has no plural, and is not inflected in Hindi."""
     return Noun(
         name=name,
         english=(name, name),
@@ -304,7 +295,7 @@ def read_calendar() -> dict[str, tuple[Row, ...]]:
 
 
 def read_phrase(row: Row) -> Phrase:
-    """Links are given by whitespace words; a word counts as its first token."""
+    """Links are given between words; a word is linked by its first token."""
     tokens = row["english"].split()
     glued = tuple(token.startswith("~") for token in tokens)
     firsts = tuple(at for at, glue in enumerate(glued) if not glue)
@@ -331,7 +322,7 @@ def read_phrase(row: Row) -> Phrase:
 
 
 def have() -> Verb:
-    """*To have*, which is too irregular for the table; Hindi turns it round: the cat is near me."""
+    """*To have*, which is too irregular for the table; in Hindi: the cat is near me."""
     avoir = french.FrenchVerbForms(
         infinitive="avoir",
         present=("ai", "a", "ont", "avons", "avez"),
@@ -352,7 +343,7 @@ def have() -> Verb:
 
 
 def need() -> Verb:
-    """*To need*, which is *to have need of* in French; in Hindi there is need of the cat to me."""
+    """*To need*, which is *to have need of* in French; in Hindi: to me is need of the cat."""
     return replace(
         have(),
         name="need",
@@ -415,14 +406,17 @@ def read_verb(row: Row) -> Verb:
 
 
 def read_adverb(row: Row) -> Adverb:
+    into_french, into_hindi = (tuple(row[side].split()) for side in ("french", "hindi"))
     return Adverb(
         english=row["english"],
         tag=row["tag"],
-        french=tuple(row["french"].split()),
-        hindi=tuple(row["hindi"].split()),
+        french=into_french,
+        hindi=into_hindi,
         kind=row["kind"],
         tenses=classes(row["tenses"]) or frozenset(TENSES),
         polarity=int(row["polarity"]),
+        french_links=((0,),) * len(into_french),
+        hindi_links=((0,),) * len(into_hindi),
     )
 
 

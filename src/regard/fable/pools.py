@@ -1,4 +1,4 @@
-"""Which words go together, worked out once so that composing a sentence is a matter of picking."""
+"""Which words go together, computed once, so that a sentence is composed by picking from tuples."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from regard.fable.invented import ambiguous
 from regard.fable.lexicon import TENSES, Adjective, Adverb, Lexicon, Noun, Phrase, Preposition, Tense, Verb, rows
 
 FEELINGS = frozenset({"hungry", "thirsty", "hot", "cold"})  # I am hungry is a set phrase: j'ai faim
-# What people say they do, the commonest first.
+# Everyday verbs, the most frequent first.
 EVERYDAY = (
     "love like want eat drink see know read watch buy write look+for play work live sleep go come study learn "
     "make listen+to wait+for help take speak cook hate understand travel walk wait visit open like#person "
@@ -21,7 +21,7 @@ Place = tuple[Preposition, tuple[Noun, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Acts:
-    """What somebody can do: alone, to something, and with something to somebody."""
+    """Verbs of a subject: without object, with one, and with a recipient, too."""
 
     alone: tuple[Verb, ...]
     upon: tuple[Verb, ...]
@@ -40,7 +40,7 @@ class Qualities:
 
 
 class Pools:
-    """Every choice the author can face, as a tuple to pick from."""
+    """Everything that the author chooses from, as tuples."""
 
     def __init__(self, lexicon: Lexicon) -> None:
         self.lexicon = lexicon
@@ -73,16 +73,16 @@ class Pools:
         return tuple(noun for noun in self.nouns if not noun.classes.isdisjoint(classes))
 
     def read_names(self) -> None:
-        """What is known of people by name is what is known of people."""
-        somebody = qualities(self.lexicon.adjectives, frozenset({"human"}))
+        """Names have the verbs and adjectives of people."""
+        people = qualities(self.lexicon.adjectives, frozenset({"human"}))
         undergone_by_people = undergone(self.lexicon.verbs, frozenset({"human"}))
         for name in self.lexicon.names:
             self.acts[name] = self.human_acts
-            self.qualities[name] = somebody
+            self.qualities[name] = people
             self.undergone[name] = undergone_by_people
 
     def read_everyday(self) -> None:
-        """What people have, what stands about, what can be asked and what can be commanded."""
+        """Things that people have, things with a place, questions and commands."""
         for verb in (self.lexicon.have, self.lexicon.need):
             self.patients[verb] = tuple(noun for noun in self.of(*verb.objects) if noun.has_plural)
             self.tools[verb] = ()
@@ -126,7 +126,7 @@ class Pools:
         self.puzzling = ambiguous(self.lexicon.verbs, self.lexicon.adjectives)
 
     def read_prepositions(self) -> None:
-        """By what they tell: with whom, where, whither, when."""
+        """By their meaning: with whom, where, where to, when."""
         places: dict[str, Place] = {
             preposition.english: (preposition, self.of(*preposition.classes))
             for preposition in self.lexicon.prepositions
@@ -167,7 +167,8 @@ def acts(verbs: Iterable[Verb], classes: frozenset[str]) -> Acts:
 
 
 def askable(acts: Acts, asked: str) -> tuple[Verb, ...]:
-    """What one can ask about: what, whom; or when, where, why and how something was done, perhaps upon something."""
+    """Verbs for a question: about the object (*what*, *who*), or about time, place, reason and manner, with an object
+    (`upon`) or without (`alone`)."""
     if asked == "alone":
         return tuple(verb for verb in acts.alone if verb.takes_manner)
     verbs = [verb for verb in acts.upon if "#" not in verb.name]
@@ -179,7 +180,7 @@ def askable(acts: Acts, asked: str) -> tuple[Verb, ...]:
 
 
 def undergone(verbs: Iterable[Verb], classes: frozenset[str]) -> tuple[Verb, ...]:
-    """What can be done to it in one word: not giving, which asks for a recipient, nor looking *for* it."""
+    """Verbs that can have it as their object: without recipient and particle."""
     fitting = (verb for verb in verbs if not verb.objects.isdisjoint(classes))
     return tuple(verb for verb in fitting if not verb.recipients and not verb.particle)
 
@@ -196,7 +197,7 @@ def qualities(adjectives: Iterable[Adjective], classes: frozenset[str]) -> Quali
 
 
 def owner_class(noun: Noun) -> str:
-    """Whose it is: the brother of the king, the king of the island, the roof of the house."""
+    """The class of its owners: the brother of the king, the king of the island, the roof of the house."""
     kinds = noun.classes
     if "kin" in kinds:
         return "human"

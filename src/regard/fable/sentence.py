@@ -1,4 +1,4 @@
-"""One pair of the corpus with everything known about it."""
+"""A sentence pair of the corpus with its labels."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ LANGUAGES: tuple[Language, ...] = get_args(Language)
 class ParallelSentence:
     """A source sentence with its translation and gold labels.
 
-    Positions count what stands between spaces, from 0: "mouse." is one word, and so is "faim\\u202f?", because a
-    no-break space divides nothing.
+    Positions count words between spaces, from 0: "mouse." is one word, and so is "faim\\u202f?", because a no-break
+    space does not separate words.
     """
 
     source: str
@@ -43,7 +43,7 @@ def draft(text: Text) -> english.EnglishLine:
 
 
 def compose(text: Text, language: Language, page: english.EnglishLine | None = None) -> ParallelSentence:
-    """Put a tree into English and the language asked for; `page` is the English if it is written already."""
+    """A tree in English and in the language asked for; `page` is the English, if it is written already."""
     page = page or draft(text)
     line = french.write(text) if language == "fr" else hindi.write(text)
     return ParallelSentence(
@@ -52,17 +52,13 @@ def compose(text: Text, language: Language, page: english.EnglishLine | None = N
         alignment=alignment(line.sources, page.word_of),
         tokens=tuple(page.tokens),
         tags=tuple(page.tags),
-        sentiment=label(sentiment(text)),
+        sentiment="positive" if (mood := sentiment(text)) > 0 else "negative" if mood < 0 else "neutral",
         referents=referents(text, page.word_of),
     )
 
 
-def label(mood: int) -> Sentiment:
-    return "positive" if mood > 0 else "negative" if mood < 0 else "neutral"
-
-
 def referents(text: Text, word_of: list[int]) -> Links:
-    """Which noun each *it* and *they* stands for, where the sentence says so."""
+    """Which noun each *it* and *they* stands for, if the sentence has that noun."""
     return tuple(
         (word_of[clause.subject.at], word_of[clause.subject.referent.head])
         for clause in text.clauses

@@ -1,4 +1,4 @@
-"""Sequences of vectors that can be had by name: `regard data make digits FOLDER`.
+"""Sequences of vectors by name: `regard data make digits FOLDER`.
 
     digits  pictures of 8 × 8 pixels → zero … nine            scikit-learn's, from its package
     shapes  drawn pictures → "a small red square left of a large blue circle", with what each word is about

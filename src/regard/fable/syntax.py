@@ -1,7 +1,7 @@
-"""What a sentence says, before any language says it: trees of noun phrases and clauses.
+"""The meaning of a sentence, independent of language: trees of noun phrases and clauses.
 
-English is laid out first and every node notes where its tokens came to stand (`at`); the other languages
-then know, word by word, which English tokens each of theirs translates. That is the gold alignment.
+English is written first, and every node stores the positions of its tokens (`at`). When another language is written,
+each of its words is linked to the English tokens that it translates: the gold alignment.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 
 from regard.fable.lexicon import Adjective, Adverb, Noun, Phrase, Preposition, Tense, Verb
 
-# "" is for names, which have none; UNSAID ones are not written; numbers stand as words ("five") or in digits ("12").
+# Names have ""; UNSAID ones are not written in English; numbers are words ("five") or digits ("12").
 Determiner: TypeAlias = str
 Negation = Literal["", "not", "never"]
 Person = Literal["i", "he", "she", "they", "it", "we", "you", "who"]
@@ -22,10 +22,10 @@ Kind = Literal["job", "noun", "this", "there", "place", "where"]
 Case = Literal["", "lower", "upper"]
 Said = Literal["say", "ask", "answer"]
 
-FIRST, THIRD, PLURAL, WE, YOU = range(5)  # whom a finite verb agrees with
+FIRST, THIRD, PLURAL, WE, YOU = range(5)  # what a finite verb agrees with
 PERSONS: dict[Person, int] = {"i": FIRST, "they": PLURAL, "we": WE, "you": YOU}
 POSSESSIVES = ("my", "your", "his", "her", "our", "their")
-GENERIC, PARTITIVE = "in general", "an amount of"  # I love music, I drink water: English says neither
+GENERIC, PARTITIVE = "in general", "an amount of"  # I love music, I drink water: English has no word for them
 UNSAID = frozenset({GENERIC, PARTITIVE})
 DEFINITE = frozenset({"the", "this", "that", "every", "", *POSSESSIVES})
 
@@ -39,9 +39,9 @@ class NounPhrase:
     plural: bool = False
     adjectives: tuple[Adjective, ...] = ()
     owner: NounPhrase | None = None
-    relative: Clause | None = None  # its place *that* is in `at`, and the one that the head fills is empty
+    relative: Clause | None = None  # without the part that the head stands for; `at` has the position of *that*
     genitive: bool = False  # the owner comes first, with 's, in place of the determiner
-    own: bool = False  # the possessive means the subject of the clause, which Hindi says in another word
+    own: bool = False  # the possessive means the subject of the clause; Hindi has another word for it
     at: int = -1  # the determiner, or the 's of the owner
     head: int = -1  # the noun
 
@@ -61,7 +61,7 @@ class Coordination:
 
 @dataclass(slots=True)
 class Pronoun:
-    """A person, or a word that stands for `referent`, whose gender it takes in the target."""
+    """A person, or a word that stands for `referent` and has its gender in the target."""
 
     word: Person
     referent: NounPhrase | None = None
@@ -73,7 +73,7 @@ Subject: TypeAlias = NounPhrase | Coordination | Pronoun
 
 @dataclass(slots=True)
 class Adjunct:
-    """in the garden; with a tool Hindi says से instead of के साथ."""
+    """in the garden"""
 
     preposition: Preposition
     phrase: NounPhrase
@@ -82,11 +82,11 @@ class Adjunct:
 
 @dataclass(slots=True)
 class Clause:
-    """One predicate with all that belongs to it. Inside a relative clause one place is empty, the head's:
-    *that ate the mouse* has no subject, *that the dog saw* no object.
+    """One predicate with all that belongs to it. A relative clause lacks the part that its head stands for: *that ate
+    the mouse* has no subject, *that the dog saw* no object.
 
-    A verb is an event or a state; an adjective is a predicate with *to be*. A question about the object
-    (`asked` is "what" or "who") has none.
+    A verb is an event or a state; an adjective is a predicate with *to be*. A question about the object (`asked` is
+    "what" or "who") has no object.
     """
 
     subject: Subject | None
@@ -130,7 +130,7 @@ class Being:
 
 @dataclass(slots=True)
 class Text:
-    """Clauses in a row with a conjunction between each two, or a set phrase; and how it is written down.
+    """Clauses with a conjunction between each two, or a set phrase; and how it is written down.
 
     Without a `mark` at the end there are no commas either.
     """
@@ -138,7 +138,7 @@ class Text:
     clauses: list[Clause | Being]
     conjunctions: list[Conjunction] = field(default_factory=list)
     opener: Literal["", "yes", "no"] = ""
-    speech: tuple[Subject, Said] | None = None  # The king said, "…": who says or asks what follows
+    speech: tuple[Subject, Said] | None = None  # The king said, "…"
     phrase: Phrase | None = None
     mark: str = ""
     capital: bool = False
@@ -150,7 +150,7 @@ class Text:
 
 
 def person(subject: Subject) -> int:
-    """Whom the verb agrees with: FIRST, THIRD, PLURAL, WE or YOU."""
+    """What the verb agrees with: FIRST, THIRD, PLURAL, WE or YOU."""
     if isinstance(subject, NounPhrase):
         return PLURAL if subject.plural else THIRD
     if isinstance(subject, Pronoun):
@@ -159,7 +159,7 @@ def person(subject: Subject) -> int:
 
 
 def sentiment(text: Text) -> int:
-    """How the words weigh in sum: a negation turns its predicate and manner round, not the noun phrases.
+    """The sum of the words' polarities: a negation reverses that of its predicate and manner, not of noun phrases.
 
     *the kind king did not help the cruel thief*: kind +1, not help -1, cruel -1.
     """
@@ -184,13 +184,13 @@ def clause_sentiment(clause: Clause | Being) -> int:
 
 def phrases(clause: Clause | Being) -> list[NounPhrase]:
     """The noun phrases of a clause with their owners, not those inside relative clauses."""
-    found: list[NounPhrase] = []
+    noun_phrases: list[NounPhrase] = []
     if isinstance(clause.subject, NounPhrase):
-        found.append(clause.subject)
+        noun_phrases.append(clause.subject)
     elif isinstance(clause.subject, Coordination):
-        found += (clause.subject.first, clause.subject.second)
+        noun_phrases += (clause.subject.first, clause.subject.second)
     others = (clause.complement,) if isinstance(clause, Being) else (clause.object, clause.recipient)
-    found += [phrase for phrase in others if phrase is not None]
-    found += [adjunct.phrase for adjunct in clause.adjuncts]
-    found += [phrase.owner for phrase in found if phrase.owner is not None]
-    return found
+    noun_phrases += [phrase for phrase in others if phrase is not None]
+    noun_phrases += [adjunct.phrase for adjunct in clause.adjuncts]
+    noun_phrases += [phrase.owner for phrase in noun_phrases if phrase.owner is not None]
+    return noun_phrases

@@ -1,4 +1,4 @@
-"""How a sentence is written down: capitals, full stops and other marks, quotation marks, and the normal form behind."""
+"""How a sentence is written down: capitals, full stops and other marks, quotation marks; and its normal form."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ IS = re.compile(r"\b(he|she|it|that|there|what|where|who|name)'s\b")
 
 
 def tokens(page: EnglishLine, text: Text) -> list[str]:
-    """The English tokens with their capitals. Who begins with *I* or a name shows by the end mark how it is written."""
-    found = list(page.tokens)
-    if found[0][0].isupper():
+    """The English tokens with their capitals. After a first *I* or name, the mark at the end says how it is written."""
+    written = list(page.tokens)
+    if written[0][0].isupper():
         text.capital = bool(text.mark)
     if text.capital:
         for at in page.openings:
-            found[at] = capitalised(found[at])
-    return [cased(token, text.case) for token in found] if text.case else found
+            written[at] = capitalised(written[at])
+    return [cased(token, text.case) for token in written] if text.case else written
 
 
-def words(found: list[str], glued: set[int]) -> tuple[list[str], list[int]]:
+def words(pieces: list[str], glued: set[int]) -> tuple[list[str], list[int]]:
     """Tokens as they are written between spaces, and for each token its word."""
     written: list[str] = []
     word_of = []
-    for at, token in enumerate(found):
+    for at, token in enumerate(pieces):
         if at in glued:
             written[-1] += token
         else:
@@ -66,10 +66,8 @@ def target(line: Line, text: Text, language: str) -> str:
 
 def capitalised(word: str) -> str:
     """A capital for the first letter: L'ours, Est-ce, « Le."""
-    if word[0] in '«"':
-        start = 2 if word[0] == "«" else 1
-        return word[:start] + word[start].upper() + word[start + 1 :]
-    return word[0].upper() + word[1:]
+    start = {"«": 2, '"': 1}.get(word[0], 0)
+    return word[:start] + word[start].upper() + word[start + 1 :]
 
 
 def cased(text: str, case: Case) -> str:
@@ -77,7 +75,7 @@ def cased(text: str, case: Case) -> str:
 
 
 def normal(source: str) -> str:
-    """What a sentence and its careless twin have in common: lower case, no marks, nothing contracted."""
+    """The same for every way to write a sentence: lower case, no marks, nothing contracted."""
     text = PUNCTUATION.sub("", source.lower())
     if "'" in text or "cannot" in text:
         text += " "

@@ -1,4 +1,4 @@
-"""What simple counting reaches on a classification: the marks that a network has to beat.
+"""Baselines for classification that only count words.
 
 Logistic regression over the words of a text, as they are (a bag of words) or weighted by how rare they are
 (TF-IDF, with pairs of neighbours). scikit-learn does both; it is an extra.
@@ -15,7 +15,7 @@ from regard.errors import DataError, ResourceError
 from regard.metrics.labels import Confusion
 
 _WORD = r"\S+"  # what stands between spaces, one letter or more
-_ROUNDS = 1000  # at the most, for the regression to settle
+_ROUNDS = 1000  # of the regression, at most
 
 
 def baselines(train: Iterable[tuple[str, str]], held_out: Iterable[tuple[str, str]]) -> dict[str, Confusion]:

@@ -43,6 +43,6 @@ def comet(
 
 
 def _environment() -> dict[str, str]:
-    """Offline for us is offline for the hub's client too."""
+    """REGARD_OFFLINE=1 also forbids downloads by the hub's client."""
     offline = os.environ.get("REGARD_OFFLINE") == "1"
     return {**os.environ, **({"HF_HUB_OFFLINE": "1"} if offline else {})}

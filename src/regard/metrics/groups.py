@@ -1,4 +1,4 @@
-"""Where a system is good and where not: by length, by rarity, by sentence, and what it has a habit of doing."""
+"""Quality by source length, by word rarity and by sentence, and typical faults."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from regard.metrics.translation import Quality, measure
 from regard.settings.call import MeasureSettings
 from regard.text.words import JOINER, split_words
 
-# Quality by the length of the source: where does a model give up?
+# Quality by the length of the source.
 
 EDGES = (10, 20, 30, 40)
 FEWEST = 30  # sentences below which a corpus score says little, and is not given
@@ -158,7 +158,7 @@ def most_differing(
     return [one for _, one in ordered[:count]]
 
 
-# What a translator does when it does not know: stop short, repeat itself, copy, or leave words as they were.
+# Typical faults: outputs that are too short, repeat themselves, copy the source or leave words untranslated.
 
 ORDER = 3  # words in the n-grams whose repetition is counted
 

@@ -80,7 +80,7 @@ class Confusion:
 
 
 class Tally:
-    """Adds up labels text by text, so that a large corpus needs no memory."""
+    """Counts labels text by text, in constant memory."""
 
     def __init__(self, known: Collection[str] = ()) -> None:
         """``known`` words are those of the training text; the others are counted apart too."""

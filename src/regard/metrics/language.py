@@ -1,4 +1,4 @@
-"""How well a language model foresees a text, in units that do not depend on how it cuts the text into pieces."""
+"""How well a language model predicts a text, in units that do not depend on its tokenizer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LARGEST = 700.0  # e to this is about the largest number there is
 @dataclass(frozen=True)
 class LanguageResult:
     """``exp(−log p / n)``, with n words or bytes. The end of a line is one more word and one more byte, because the
-    model has to foresee it too."""
+    model predicts it too."""
 
     lines: int
     words: int
@@ -32,7 +32,7 @@ class LanguageResult:
 
     @property
     def bits_per_byte(self) -> float:
-        """The base-2 logarithm of the perplexity of a byte: what a compressor would need."""
+        """The base-2 logarithm of the perplexity of a byte."""
         return -self.log_probability / max(1, self.bytes + self.lines) / math.log(2)
 
     def numbers(self) -> tuple[tuple[str, float], ...]:

@@ -1,4 +1,4 @@
-"""Is one system better than another, or was it luck? SacreBLEU's two paired tests, for any number of systems.
+"""Is one system better than another? SacreBLEU's two paired tests, for any number of systems.
 
 Both ask how often chance alone gives a difference as large as the one that was seen. The bootstrap draws sentences
 with replacement (Koehn 2004); approximate randomisation swaps the two systems' outputs at random sentences (Riezler

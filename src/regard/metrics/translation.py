@@ -70,7 +70,7 @@ def measure(
 
 
 def metrics_named(names: Sequence[str], tokenize: str = "13a") -> list[Metric]:
-    """SacreBLEU's metrics, made ready; a quick way to learn that a name is wrong."""
+    """SacreBLEU's metrics by name; refuses a wrong name."""
     if not names:
         raise SettingsError(f"metrics = none: nothing to measure; known: {', '.join(METRICS)}")
     return [_metric(name, tokenize) for name in names]
@@ -148,7 +148,7 @@ def _metric(name: str, tokenize: str) -> Metric:
         raise SettingsError(f"tokenize = {tokenize}: no such tokenizer of BLEU's; {did_you_mean(tokenize, TOKENIZERS)}")
     match name.lower():
         case "bleu":
-            return BLEU(tokenize=tokenize, force=True)  # whether text looks tokenised is said by those who show it
+            return BLEU(tokenize=tokenize, force=True)  # the caller warns of tokenised text
         case "chrf":
             return _Chrf()
         case "chrf++":

@@ -1,4 +1,4 @@
-"""The only place where a name becomes a class. Settings come in, modules that know no settings come out."""
+"""Builds models from settings: the only place where a name becomes a class. The modules know no settings."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ PoolName = Literal["mean", "max", "final", "attention"]
 def encoder_decoder(
     model: knobs.ModelSettings, source_size: int, target_size: int, *, vectors: bool = False
 ) -> EncoderDecoder:
-    """A translator over vocabularies of these sizes. With ``vectors`` it reads these, of so many numbers each."""
+    """A translator over vocabularies of these sizes. With ``vectors`` it reads vectors of ``source_size`` numbers."""
     _reads_plain_ids(model, "a translator")
     if vectors and model.tie == "all":
         raise SettingsError("model.tie = all: a source of vectors has no vocabulary to share; use 'target' or 'none'")
@@ -145,7 +145,7 @@ def labeller(
     seen: int | None = None,
     vectors: bool = False,
 ) -> Labeller:
-    """One label a token or, with a pool, one label a sequence. The first ``seen`` ids occur in the training text."""
+    """One label for each token or, with a pool, for the sequence. The first ``seen`` ids are in the training text."""
     if pool is not None and pool not in get_args(PoolName):
         raise SettingsError(f"pool = {pool}: no such pool; {did_you_mean(pool, get_args(PoolName))}")
     if isinstance(model, knobs.RecurrentModel) and model.annotations == "dense":
@@ -174,7 +174,7 @@ def labeller(
 
 
 def _embedding(model: knobs.ModelSettings, size: int, scale: float | None = None, *, writes: bool = False) -> Embedding:
-    """Features begin with size one: an LSTM fed with less takes many times as long to start learning."""
+    """Features begin with variance one: with less, an LSTM takes many times as long to start learning."""
     usual = model.width**0.5 if model.embedding_scale else 1.0
     scale, zero = usual if scale is None else scale, START if writes and model.start == "zero" else None
     match model.embedding:
@@ -191,9 +191,9 @@ def _source_embedding(model: knobs.ModelSettings, size: int, *, vectors: bool) -
 
 
 def _word_embedding(model: knobs.ModelSettings, size: int, seen: int) -> SourceEmbedding:
-    """With letters or frozen vectors these stand beside the learned vector; a Transformer wants one width of all.
+    """Letters and frozen vectors are concatenated with the learned vector; a Transformer maps all to one width.
 
-    The features of a recurrent labeller begin small: labelled text is little, and it overfits less.
+    The features of a recurrent labeller begin small, so that it overfits less: there is little labelled text.
     """
     scale = 1.0 if isinstance(model, knobs.RecurrentModel) else None
     frozen = model.vectors.frozen and model.vectors.width > 0
@@ -289,7 +289,7 @@ def _window(window: knobs.WindowSettings, width: int) -> MonotonicWindow | Predi
 
 
 def _recurrent_attention(attention: knobs.RecurrentAttention, query: int, source: int) -> tuple[Attention, int]:
-    """Attention of a decoder with states of width ``query`` over states of width ``source``; its context's width."""
+    """Attention of a decoder with states of width ``query`` to states of width ``source``, and its context's width."""
     projections = Projections(query, source, query) if attention.projected else None
     key = query if attention.projected else source
     query_head, key_head = (head_width(width, attention.heads) for width in (query, key))
@@ -457,7 +457,7 @@ def _residuals(model: knobs.TransformerModel, count: int) -> list[Residual]:
 
 
 def _last_norm(model: knobs.TransformerModel) -> Norm | None:
-    """With norms before the sublayers, nothing would normalise the last sum."""
+    """Auto has it with norms before the sublayers: without it nothing would normalise the last sum."""
     auto = model.final_norm == "auto" and model.norm_place == "before"
     return _norm(model) if auto or model.final_norm == "yes" else None
 

@@ -1,10 +1,10 @@
-"""What generates: the few calls that search, training and looking inside know of a model.
+"""Models that generate, and labellers: the few calls that search, training and explanations use.
 
     first, state = model.start(source)          # encode; the token that begins every output
     logits, state = model.step(first, state)    # one token further, for every row
     logits = model(source, target)              # all steps at once, the target given (teacher forcing)
 
-A step *is* the parallel pass with T = 1: both are `Decoder.advance`, so that they cannot drift apart.
+A step is the parallel pass with T = 1: both are `Decoder.advance`, so that they cannot differ.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from regard.text.vocabulary import START
 class Encoded:
     """A source after the encoder."""
 
-    states: Tensor  # (B, S, D), one a token, in the order of the source
+    states: Tensor  # (B, S, D), one for each token, in the order of the source
     mask: Tensor  # (B, S)
-    final: tuple[CellState, ...] | None = None  # a recurrent encoder's last states, one a layer
+    final: tuple[CellState, ...] | None = None  # a recurrent encoder's last states, one for each layer
 
 
 class Encoder(Protocol):
@@ -46,10 +46,10 @@ class Encoder(Protocol):
 
 
 class Decoder(Protocol):
-    """Reads target tokens, given a source, and says what it makes of each."""
+    """Reads target tokens, given a source, and computes features for each."""
 
     embedding: TargetEmbedding
-    output: OutputLayer  # features to logits; separate, because most of the cost is here
+    output: OutputLayer  # features to logits; separate, because it is most of the cost
 
     def start(self, encoded: Encoded, observer: Observer = UNOBSERVED) -> State[Any, Any]:
         """The state before the first token."""
@@ -61,16 +61,16 @@ class Decoder(Protocol):
 
 
 class FreeDecoder(Decoder, Protocol):
-    """A decoder that can also go without a source: the whole of a language model."""
+    """A decoder that also works without a source, as a language model."""
 
     def start_free(self, rows: int) -> State[Any, Any]:
         """The state of ``rows`` empty sequences."""
 
 
 class Generator(nn.Module):
-    """A model that writes one token after another: the part all of them share."""
+    """A model that writes one token after another: what all of them share."""
 
-    first: ClassVar[int] = START  # the token every output begins with, before it is written
+    first: ClassVar[int] = START  # the token that is read before the first one is written
 
     def __init__(self, decoder: Decoder) -> None:
         super().__init__()
@@ -111,9 +111,9 @@ class EncoderDecoder(Generator):
         self.encoder = encoder
 
     def encode(self, source: Tensor, mask: Tensor | None = None, observer: Observer = UNOBSERVED) -> Encoded:
-        """Read ``source`` (B, S), padded on the right; without a mask, ``<pad>`` says what is padding.
+        """Read ``source`` (B, S), padded on the right; without a mask, padding is ``<pad>``.
 
-        A sequence of vectors is (B, S, 1 + F): an id, which is padding or not, and the numbers of each.
+        A sequence of vectors is (B, S, 1 + F): an id, which may be padding, and the numbers of each.
         """
         mask = masks.check(masks.padding(source) if mask is None else mask, source)
         return self.encoder(source, mask, observer.at("encoder"))
@@ -145,7 +145,7 @@ class LanguageModel(Generator):
     task: ClassVar[Literal["language"]] = "language"
 
     def start(self, rows: int) -> tuple[Tensor, State[Any, Any]]:
-        """``rows`` empty sequences. A prompt is what one then lets `advance` read."""
+        """``rows`` empty sequences. A prompt is then read by `advance`."""
         device = next(self.parameters()).device
         return torch.full((rows,), self.first, device=device), self.decoder.start_free(rows)
 
@@ -175,7 +175,7 @@ class MaxPool(nn.Module):
 
 
 class FinalPool(nn.Module):
-    """A recurrent encoder's last state: all it has kept of the sequence."""
+    """A recurrent encoder's last state."""
 
     def forward(self, encoded: Encoded, observer: Observer = UNOBSERVED) -> Tensor:  # noqa: ARG002
         assert encoded.final is not None
@@ -183,7 +183,7 @@ class FinalPool(nn.Module):
 
 
 class AttentionPool(nn.Module):
-    """A learned question asked of the states; its weights show which words decided."""
+    """Attention of a learned query to the states; its weights show which words decided."""
 
     def __init__(self, attention: Attention, width: int) -> None:
         super().__init__()
@@ -216,8 +216,7 @@ class Labeller(nn.Module):
     def forward(self, source: Tensor, mask: Tensor | None = None, observer: Observer = UNOBSERVED) -> Tensor:
         """``source`` (B, S) → logits over the labels, (B, S, C) or, pooled, (B, C).
 
-        Each id may be followed by the letters it is written in, (B, S, 1 + L), for encoders that read them, or by the
-        numbers of a vector.
+        Each id may be followed by its letters, (B, S, 1 + L), or by the numbers of a vector.
         """
         mask = masks.check(masks.padding(source) if mask is None else mask, source)
         encoded = self.encoder(source, mask, observer.at("encoder"))

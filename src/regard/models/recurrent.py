@@ -1,9 +1,10 @@
-"""Recurrent encoder and decoders. The decoders differ in when they look at the source:
+"""Recurrent encoder and decoders. The decoders differ in when they attend to the source:
 
-- `ContextDecoder`: never again. The encoder's last state is all it gets (Sutskever et al., 2014).
-- `BahdanauDecoder`: before each step, from the *previous* state; the context goes into the cell.
-- `LuongDecoder`: after each step, from the *current* state; the context goes towards the output.
-- `ConditionalDecoder`: between the two cells of a step, from the first one's state; the context goes into the second.
+- `ContextDecoder`: never. It gets only the encoder's last state (Sutskever et al., 2014).
+- `BahdanauDecoder`: before each step, with the *previous* state; the context is an input of the cell.
+- `LuongDecoder`: after each step, with the *current* state; the context is an input of the output layer.
+- `ConditionalDecoder`: between the two cells of a step, with the first one's state; the context is an input of the
+  second.
 """
 
 from __future__ import annotations
@@ -25,16 +26,16 @@ from regard.nn.recurrent import Cell, CellState, Layer, Stack
 from regard.nn.state import State
 from regard.nn.words import SourceEmbedding
 
-Cells = tuple[CellState, ...]  # one a layer
-Fed = tuple[Cells, Tensor | None]  # a hypothesis of Luong's decoder: with input feeding, the last s̃ (B, D) too
+Cells = tuple[CellState, ...]  # one for each layer
+Fed = tuple[Cells, Tensor | None]  # the state of Luong's decoder: with input feeding, also the last s̃ (B, D)
 
 
 class RecurrentEncoder(nn.Module):
     """Reads a source through a stack of recurrent layers.
 
-    Reversed, the source is read back to front, so that its first words are fresh in memory when the
-    decoder writes its first words (Sutskever et al., 2014); the states still come out in source order.
-    With a width for annotations, what is attended to is ``tanh(W h + b)``.
+    With ``reverse`` the source is read back to front, so that its first words are the last ones read when the decoder
+    writes its first words (Sutskever et al., 2014); the states are still in source order. With a width for annotations,
+    the states are ``tanh(W h + b)``.
     """
 
     def __init__(
@@ -67,10 +68,10 @@ class RecurrentEncoder(nn.Module):
 
 
 class Bridge(nn.Module):
-    """The encoder's last states, made to fit the decoder: ``s_0 = tanh(W h_last + b)``, ``c_0 = W' c_last + b'``.
+    """The decoder's first states: ``s_0 = tanh(W h_last + b)``, ``c_0 = W' c_last + b'``.
 
-    Needed where the two differ in width, as after a bidirectional encoder. With ``mean``, both are made of the mean of
-    all states instead (Sennrich et al., 2017).
+    Needed if encoder and decoder differ in width, as after a bidirectional encoder. With ``mean``, the mean of all
+    states takes the place of the last ones (Sennrich et al., 2017).
     """
 
     def __init__(self, depth: int, inputs: int, outputs: int, *, has_cell: bool, mean: bool = False) -> None:
@@ -94,7 +95,7 @@ class Bridge(nn.Module):
 
 
 class ZeroBridge(nn.Module):
-    """The decoder begins with zeros: all that it knows of the source it sees by attention."""
+    """The decoder begins with zeros, and gets the source by attention alone."""
 
     def __init__(self, cell: Cell, width: int, depth: int) -> None:
         super().__init__()
@@ -107,7 +108,7 @@ class ZeroBridge(nn.Module):
 
 
 class ContextDecoder(nn.Module):
-    """Begins with the encoder's last state, the context vector, and never looks back. Or, free, with zeros."""
+    """Begins with the encoder's last state, the context vector; without a source, with zeros."""
 
     def __init__(
         self,
@@ -147,8 +148,8 @@ class ContextDecoder(nn.Module):
 class BahdanauDecoder(nn.Module):
     """Attends with ``s_{t−1}``, then steps (Bahdanau et al., 2015).
 
-    ``c_t = attend(s_{t−1})``, ``s_t = cell([y_{t−1}; c_t], s_{t−1})``, and the output sees all three:
-    ``tanh(W [s_t; c_t; y_{t−1}])``, where the paper has a maxout layer.
+    ``c_t = attend(s_{t−1})``, ``s_t = cell([y_{t−1}; c_t], s_{t−1})``, and the output layer reads
+    ``tanh(W [s_t; c_t; y_{t−1}])``; the paper has a maxout layer there.
     """
 
     def __init__(
@@ -200,11 +201,11 @@ class BahdanauDecoder(nn.Module):
 
 
 class LuongDecoder(nn.Module):
-    """Steps, then attends with ``s_t`` (Luong et al., 2015): ``s̃_t = tanh(W_c [c_t; s_t])`` goes to the softmax.
+    """Steps, then attends with ``s_t`` (Luong et al., 2015): the output layer reads ``s̃_t = tanh(W_c [c_t; s_t])``.
 
-    With input feeding ``s̃_{t−1}`` is part of the next input, so that earlier choices of alignment are
-    known. Without, no step waits for an attention: the whole target runs through the fused layers at
-    once, and all positions attend in parallel.
+    With input feeding, ``s̃_{t−1}`` is part of the next input, so that a step knows the alignments before it. Without,
+    no step depends on an attention: the whole target goes through the fused layers at once, and all positions attend in
+    parallel.
     """
 
     def __init__(
@@ -255,7 +256,7 @@ class LuongDecoder(nn.Module):
     def _feed(
         self, x: Tensor, state: State[Memory, Fed], fed: Tensor, observer: Observer
     ) -> tuple[Tensor, Cells, Tensor]:
-        """The loop that input feeding asks for."""
+        """The loop that input feeding needs."""
         bottom = self.stack.layers[0]
         rest, noises = bottom.rest(fed.shape[1]), self.stack.noises(x)
         cells, features = state.target[0], []
@@ -272,12 +273,12 @@ class LuongDecoder(nn.Module):
 
 
 class ConditionalDecoder(nn.Module):
-    """Steps, attends with the new state, and steps again with what it found (Sennrich et al., 2017):
+    """Steps, attends with the new state, and steps again with the context (Sennrich et al., 2017):
 
-    ``s'_t = cell(y_{t−1}, s_{t−1})``, ``c_t = attend(s'_t)``, and the second cell either goes on from there,
-    ``s_t = cell₂(c_t, s'_t)``, and the output sees ``tanh(W [s_t; c_t; y_{t−1}])``; or, as a layer, it has a state of
-    its own, ``r_t = cell₂([s'_t; c_t], r_{t−1})``, the output sees that alone, and no step waits for an attention. What
-    is carried is the state of each layer; a second layer's comes last.
+    ``s'_t = cell(y_{t−1}, s_{t−1})``, ``c_t = attend(s'_t)``. Either the second cell goes on from there,
+    ``s_t = cell₂(c_t, s'_t)``, and the output layer reads ``tanh(W [s_t; c_t; y_{t−1}])``; or it is a layer with its
+    own state, ``r_t = cell₂([s'_t; c_t], r_{t−1})``, which the output layer reads alone, and no step depends on an
+    attention. The state has one entry for each layer; that of a second layer is the last.
     """
 
     def __init__(
@@ -319,9 +320,9 @@ class ConditionalDecoder(nn.Module):
         observer: Observer = UNOBSERVED,
     ) -> tuple[Tensor, State[Memory, Cells]]:
         x = observer.see("embedded", self.dropout(self.embedding(tokens)))
-        find = self._at_once if self.readout is None else self._by_steps
-        found, cells = find(x, state, observer)
-        features = observer.see("features", self.dropout(found))
+        run = self._at_once if self.readout is None else self._by_steps
+        states, cells = run(x, state, observer)
+        features = observer.see("features", self.dropout(states))
         return features, State(state.source, cells, state.length + tokens.shape[1])
 
     def _at_once(self, x: Tensor, state: State[Memory, Cells], observer: Observer) -> tuple[Tensor, Cells]:
@@ -329,11 +330,11 @@ class ConditionalDecoder(nn.Module):
         watch = observer.at(self.stack.depth)
         states, cells = self.stack(x, state.target[:-1], None, observer)
         context = self.attention(states, state.source, first=state.length, observer=observer.at("cross"))
-        found, last = self.second(torch.cat((states, context), -1), state.target[-1], None, watch.at("cell"))
-        return watch.see("states", found), (*cells, last)
+        states, last = self.second(torch.cat((states, context), -1), state.target[-1], None, watch.at("cell"))
+        return watch.see("states", states), (*cells, last)
 
     def _by_steps(self, x: Tensor, state: State[Memory, Cells], observer: Observer) -> tuple[Tensor, Cells]:
-        """The loop that a second cell asks for which the first one goes on from."""
+        """The loop for a second cell whose state is that of the first."""
         assert self.readout is not None
         watch, noises = observer.at(self.stack.depth), self.stack.noises(x)
         cells, states, contexts = state.target, [], []
@@ -351,6 +352,6 @@ class ConditionalDecoder(nn.Module):
 
 
 def first_cells(encoded: Encoded, bridge: Bridge | ZeroBridge | None) -> Cells:
-    """The decoder's first state: the encoder's last, as it is or over a bridge."""
+    """The decoder's first state: the encoder's last, or what a bridge makes of it."""
     assert encoded.final is not None
     return encoded.final if bridge is None else bridge(encoded)

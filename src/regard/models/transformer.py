@@ -1,4 +1,4 @@
-"""Transformer encoder and decoder (Vaswani et al., 2017), to be joined or used alone."""
+"""Transformer encoder and decoder (Vaswani et al., 2017), used together or alone."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from regard.nn.transformer import DecoderLayer, EncoderLayer, Norm, Past
 from regard.nn.words import SourceEmbedding
 
 Positions = Sinusoidal | Learned | Unplaced
-Sources = tuple[Memory, ...]  # one a layer; empty without a source
-Pasts = tuple[Past, ...]  # one a layer
+Sources = tuple[Memory, ...]  # one for each layer; empty without a source
+Pasts = tuple[Past, ...]  # one for each layer
 
 
 def narrowed(x: Tensor) -> Tensor:
-    """Under autocast, the stream between the layers in the half type: every product rounds to it anyway, and what
-    stands between two products is bound by how much memory moves."""
+    """Under autocast, the features between the layers in the half type: every product rounds to it anyway, and the
+    operations between products are limited by memory bandwidth."""
     kind = x.device.type
     return x.to(torch.get_autocast_dtype(kind)) if torch.is_autocast_enabled(kind) else x
 
 
 class _Layers(nn.Module):
-    """Embeddings with positions, and layers to send them through."""
+    """Embeddings with positions, and layers."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class _Layers(nn.Module):
 
 
 class TransformerEncoder(_Layers):
-    """Through layers of self-attention."""
+    """Layers of self-attention."""
 
     layers: Chain[EncoderLayer]
 
@@ -79,7 +79,7 @@ class TransformerEncoder(_Layers):
 
 
 class TransformerDecoder(_Layers):
-    """Through layers of masked self-attention and cross-attention."""
+    """Layers of masked self-attention and cross-attention."""
 
     embedding: TargetEmbedding
     layers: Chain[DecoderLayer]

@@ -1,11 +1,11 @@
 """The attention family: ``context_t = Σ_s α_ts v_s`` with ``α_t = normalise(score(q_t, k_·))``.
 
-One class serves every member. They differ in a table: which projections exist, the score and its scale,
-the normaliser, soft or hard selection, the window, the number of heads. Two verbs: `Attention.remember`
-turns a source into a `Memory` once, `Attention.forward` asks it. Self-attention, cross-attention, a step
-of a recurrent decoder and a cached step of a Transformer are the same call with another memory.
+One class serves all members, which differ in projections, score and scale, normaliser, soft or hard selection, window
+and number of heads. `Attention.remember` turns a source into a `Memory` once, `Attention.forward` attends to it.
+Self-attention, cross-attention, a step of a recurrent decoder and a cached step of a Transformer are the same call
+with another memory.
 
-In cross-attention the decoder asks (queries); the encoder is what is remembered (keys and values).
+In cross-attention the queries come from the decoder, the keys and values from the encoder.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from regard.nn.layers import linear
 from regard.nn.observe import UNOBSERVED, Observer
 from regard.settings.schema import head_width
 
-# How well a query and a key fit: the scores of the attention family.
+# The scores of a query and a key.
 #
-# A score sees heads apart, queries ``(B, H, T, K)`` against keys ``(B, H, S, K)``, and gives ``(B, H, T, S)``.
-# What depends on the keys alone is done once, in `prepare`, when a source is remembered.
+# A score has separate heads: queries ``(B, H, T, K)`` and keys ``(B, H, S, K)`` give ``(B, H, T, S)``. What depends on
+# the keys alone is computed once, in `prepare`, when a source is remembered.
 #
-# Most scores are inner products after a map of the query or of the keys; those may be computed by torch's
-# fused attention, which is why they say what their `queries` and their `scale` are.
+# Most scores are inner products after a map of the query or of the keys. Torch's fused attention can compute these,
+# and needs their `queries` and their `scale`.
 
 
 class InnerScore(nn.Module):
@@ -53,7 +53,7 @@ class InnerScore(nn.Module):
 
 
 class GeneralScore(InnerScore):
-    """``e = qᵀ W k`` with one W a head (Luong et al., 2015): query and key may differ in width."""
+    """``e = qᵀ W k`` with one W for each head (Luong et al., 2015): query and key may differ in width."""
 
     def __init__(self, heads: int, query_width: int, key_width: int) -> None:
         super().__init__()
@@ -66,9 +66,9 @@ class GeneralScore(InnerScore):
 
 
 class CosineScore(InnerScore):
-    """``e = β · cos(q, k)`` with one learned sharpness β a head (Graves, Wayne and Danihelka, 2014).
+    """``e = β · cos(q, k)`` with one learned sharpness β for each head (Graves, Wayne and Danihelka, 2014).
 
-    β begins at √K: for vectors of unit variance the scores then spread as those of scaled dot do.
+    β begins at √K: for vectors of unit variance the scores then have the variance of scaled dot.
     """
 
     def __init__(self, heads: int, width: int) -> None:
@@ -83,14 +83,14 @@ class CosineScore(InnerScore):
 
 
 def _unit(x: Tensor) -> Tensor:
-    """``x / |x|``. Zero stays zero, in float16 too: there torch's own 1e-12 rounds to nothing and 0 / 0 is NaN."""
+    """``x / |x|``; zero stays zero. In float16 torch's epsilon 1e-12 would round to 0, and 0 / 0 is NaN."""
     return F.normalize(x, dim=-1, eps=max(1e-12, torch.finfo(x.dtype).tiny))
 
 
 class AdditiveScore(nn.Module):
     """``e = vᵀ tanh(W [q; k] + b)`` (Bahdanau et al., 2015); without ``b`` it is Luong's concat.
 
-    ``W [q; k] = W_q q + W_k k``, so the keys' half is prepared once a source.
+    ``W [q; k] = W_q q + W_k k``, so that the keys' half is prepared once for a source.
     """
 
     def __init__(self, heads: int, query_width: int, key_width: int, hidden: int, *, bias: bool = True) -> None:
@@ -119,22 +119,20 @@ Score = InnerScore | AdditiveScore
 
 
 def by_head(x: Tensor, weight: Tensor) -> Tensor:
-    """``x`` (B, H, T, K) times ``weight`` (H, K, A), each head by its own: as a product of H matrices and not of B · H,
-    whose gradient would be as many matrices to add up."""
+    """``x`` (B, H, T, K) times ``weight`` (H, K, A), each head with its own matrix: a product of H matrices, not of
+    B · H, whose gradient would be a sum of B matrices."""
     rows, heads, length, _ = x.shape
     together = x.transpose(0, 1).reshape(heads, rows * length, -1) @ weight  # (H, B · T, A)
     return together.view(heads, rows, length, -1).transpose(0, 1)
 
 
-# Local attention (Luong et al., 2015, §3.2): a query looks only at keys near a centre.
-#
-# Both windows keep at least one real key in sight, so that there is always something to attend to.
+# Local attention (Luong et al., 2015, §3.2): a query sees only keys near a centre, at least one of them real.
 
-Window = tuple[Tensor, Tensor | None]  # what each query may see, and what multiplies its weights: (B, 1, T, S)
+Window = tuple[Tensor, Tensor | None]  # what each query may see, and factors of its weights: (B, 1, T, S)
 
 
 class MonotonicWindow(nn.Module):
-    """local-m: the centre is the query's own position, and past the end of the source its last token."""
+    """local-m: the centre is the query's own position or, past the end of the source, its last token."""
 
     def __init__(self, reach: int) -> None:
         super().__init__()
@@ -157,8 +155,8 @@ class MonotonicWindow(nn.Module):
 class PredictedWindow(nn.Module):
     """local-p: the centre is ``p = length · sigmoid(vᵀ tanh(W q))``.
 
-    The weights are multiplied by ``exp(−(s − p)² / 2σ²)`` with ``σ = reach / 2``, which is what carries the
-    gradient to ``p``. As in the paper they are not normalised again, so a row sums to less than one.
+    The weights are multiplied by ``exp(−(s − p)² / 2σ²)`` with ``σ = reach / 2``, which passes the gradient to ``p``.
+    As in the paper they are not normalised again, so that a row sums to less than one.
     """
 
     def __init__(self, width: int, reach: int) -> None:
@@ -176,7 +174,7 @@ class PredictedWindow(nn.Module):
         observer: Observer = UNOBSERVED,
     ) -> Window:
         share = torch.sigmoid(self.centre(torch.tanh(self.hidden(query))))  # (B, T, 1)
-        share = share.to(torch.promote_types(share.dtype, torch.float32))  # half precision cannot count past 256
+        share = share.to(torch.promote_types(share.dtype, torch.float32))  # bfloat16 has no integers above 256
         centre = (share.squeeze(-1) * lengths[:, None])[:, None]  # (B, 1, T)
         centre = observer.see("centre", centre.unsqueeze(-1)).squeeze(-1)
         distance = torch.arange(size, device=query.device) - centre[..., None]  # (B, 1, T, S)
@@ -188,7 +186,7 @@ Normaliser = Callable[[Tensor, Tensor | None], Tensor]
 
 
 def softmax(scores: Tensor, mask: Tensor | None = None) -> Tensor:
-    """``exp(e) / Σ exp(e)`` over the visible keys; exactly zero where masked, and in a row that sees nothing."""
+    """``exp(e) / Σ exp(e)`` over the visible keys; exactly zero where masked, also in a row without visible keys."""
     if mask is None:
         return scores.softmax(-1)
     hidden = ~mask
@@ -196,7 +194,7 @@ def softmax(scores: Tensor, mask: Tensor | None = None) -> Tensor:
 
 
 def relu(scores: Tensor, mask: Tensor | None = None) -> Tensor:
-    """``max(e, 0) / Σ max(e, 0)`` over the visible keys: sparse, and all zero where no score is positive."""
+    """``max(e, 0) / Σ max(e, 0)`` over the visible keys: sparse, and all zero if no score is positive."""
     positive = scores.relu() if mask is None else scores.relu().masked_fill(~mask, 0.0)
     total = positive.sum(-1, keepdim=True)
     return positive / torch.where(total > 0, total, 1.0)
@@ -209,7 +207,7 @@ def one_hot_choice(weights: Tensor, *, sample: bool) -> tuple[Tensor, Tensor]:
     REINFORCE uses the gradient of the log-probability (Xu et al., 2015), a straight-through estimator that
     of the weights (`Attention.straight`).
     """
-    # The first of exponential clocks with rates α rings at s with probability α_s: argmax of α / Exp(1).
+    # Of exponential variables with rates α, that of s is the smallest with probability α_s: argmax of α / Exp(1).
     race = weights / torch.empty_like(weights).exponential_(generator=chance.generator()) if sample else weights
     chosen = race.detach().argmax(-1, keepdim=True)  # (B, H, T, 1)
     probability = weights.gather(-1, chosen)
@@ -241,9 +239,8 @@ class Projections(nn.Module):
 class Attention(nn.Module):
     """One member of the family; see the module's first lines.
 
-    Without projections, queries, keys and values are the given vectors themselves. With several heads
-    each sees its own slice of the (projected) features. Weights are ``(B, H, T, S)`` always: a step of a
-    recurrent decoder is T = 1, H = 1.
+    Without projections, queries, keys and values are the given vectors themselves. With several heads, each has its own
+    slice of the (projected) features. Weights are always ``(B, H, T, S)``: a step of a recurrent decoder has T = 1.
     """
 
     def __init__(
@@ -267,27 +264,27 @@ class Attention(nn.Module):
         self.projections = projections
         self.normaliser = normaliser
         self.hard = hard
-        self.straight = straight  # hard, and trained without REINFORCE: a choice has the gradient of the mixture
+        self.straight = straight  # hard attention learns without REINFORCE: a choice has the gradient of the mixture
         self.window = window
         self.rotary = rotary
         self.dropout = Dropout(dropout)
 
     @property
     def fusible(self) -> bool:
-        """Whether torch's scaled_dot_product_attention computes just this member."""
+        """Whether torch's scaled_dot_product_attention computes this member."""
         inner = isinstance(self.score, InnerScore) and self.normaliser is softmax and not self.hard
         return inner and not isinstance(self.window, PredictedWindow)
 
     @property
     def plain(self) -> bool:
-        """Whether it is the Transformer's own: projected inner products, softmax, every key in sight."""
+        """Whether it is the Transformer's: projected inner products, softmax, no window."""
         projected = self.projections is not None and type(self.score) is InnerScore
         return projected and self.fusible and self.window is None
 
     def remember(
         self, source: Tensor, mask: Tensor | None = None, *, first: int = 0, observer: Observer = UNOBSERVED
     ) -> Memory:
-        """Project and prepare ``source`` (B, S, D), whose first token stands at position ``first``."""
+        """Project and prepare ``source`` (B, S, D), whose first token has position ``first``."""
         keys, values = source, source
         if self.projections is not None:
             keys, values = self.projections.key(source), self.projections.value(source)
@@ -300,10 +297,10 @@ class Attention(nn.Module):
     def forward(
         self, query: Tensor, memory: Memory, *, first: int = 0, causal: bool = False, observer: Observer = UNOBSERVED
     ) -> Tensor:
-        """The contexts (B, T, D) of ``query`` (B, T, D), whose first token stands at position ``first``.
+        """The contexts (B, T, D) of ``query`` (B, T, D), whose first token has position ``first``.
 
-        A memory with fewer rows than the query is shared by the hypotheses of each sentence: its W rows
-        then ask as W queries of one row, and nothing is copied.
+        A memory with fewer rows than the query is shared by the W hypotheses of each sentence: these become W queries
+        of one row, and nothing is copied.
         """
         rows, length, _ = query.shape
         positions = torch.arange(first, first + length, device=query.device)
@@ -322,11 +319,11 @@ class Attention(nn.Module):
         return contexts if self.projections is None else self.projections.output(contexts)
 
     def _drops(self, query: Tensor) -> bool:
-        """Whether weights are dropped on a CPU, where torch's kernel would write everything out itself."""
+        """Whether weights are dropped on a CPU, for which torch has no fused kernel."""
         return self.training and self.dropout.p > 0.0 and query.device.type == "cpu"
 
     def _ask(self, query: Tensor, first: int, length: int, observer: Observer) -> Tensor:
-        """The query as each head sees it, (B, H, T, K); hypotheses side by side stand at the same positions."""
+        """The query of each head, (B, H, T, K); hypotheses side by side have the same positions."""
         projected = query if self.projections is None else self.projections.query(query)
         heads = observer.see("queries", self._split(projected))
         if self.rotary is None:
@@ -342,7 +339,7 @@ class Attention(nn.Module):
         if self.hard:
             probabilities = observer.see("probabilities", weights)
             weights, log_probability = one_hot_choice(probabilities, sample=self.training)
-            observer.see("log_probability", log_probability)  # shown alone: nothing here goes on from it
+            observer.see("log_probability", log_probability)  # nothing here depends on it
             if self.straight and self.training:
                 # adds zeros, and their gradient (Bengio et al., 2013)
                 weights = weights + (probabilities - probabilities.detach())
@@ -356,7 +353,7 @@ class Attention(nn.Module):
     ) -> Tensor:
         """Torch's kernel. Its own causal mask is square: the queries must begin where the keys do and be as many."""
         assert isinstance(self.score, InnerScore)
-        # A branch and not a value: under torch.compile a comparison of sizes is symbolic, which the kernel refuses.
+        # A branch, not a value: under torch.compile a comparison of sizes is symbolic, which the kernel refuses.
         square = begins and memory.mask is None and inside is None and query.shape[2] == memory.keys.shape[2]
         if causal and square:
             mask, square = None, True
@@ -375,7 +372,7 @@ class Attention(nn.Module):
     def _window(
         self, query: Tensor, memory: Memory, positions: Tensor, observer: Observer
     ) -> tuple[Tensor | None, Tensor | None]:
-        """What a window lets be seen, and what it multiplies the weights with."""
+        """What a window makes visible, and the factors of the weights."""
         if self.window is None:
             return None, None
         rows, _, size, _ = memory.keys.shape
@@ -389,9 +386,8 @@ class Attention(nn.Module):
 
 
 def _visible(memory: Memory, positions: Tensor, causal: bool, inside: Tensor | None) -> Tensor | None:
-    """Everything that limits sight, as one mask that broadcasts to (B, H, T, S); None: nothing does."""
-    size = memory.keys.shape[2]
+    """All masks as one that broadcasts to (B, H, T, S); None: everything is visible."""
     ahead = None
-    if causal and len(positions) > 1:  # a single query is the newest: all that is remembered is its past
-        ahead = masks.causal(positions, torch.arange(size, device=positions.device))
+    if causal and len(positions) > 1:  # a single query is the newest: all keys are its past
+        ahead = masks.causal(positions, torch.arange(memory.keys.shape[2], device=positions.device))
     return masks.combine(None if memory.mask is None else masks.over_keys(memory.mask), ahead, inside)

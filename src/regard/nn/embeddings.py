@@ -15,9 +15,9 @@ from regard.text.vocabulary import START, UNK
 
 
 class Embedding(nn.Module):
-    """``scale · E[id]``: one learned vector a token. With scale ``√width`` its features begin with variance one.
+    """``scale · E[id]``: one learned vector for each token. With scale ``√width`` features begin with variance one.
 
-    ``zero`` is an id that reads as a vector of zeros, whatever its row is, which a tied output layer may use.
+    ``zero`` is an id that is embedded as zeros; its row is still there for a tied output layer.
     """
 
     def __init__(self, size: int, width: int, scale: float = 1.0, zero: int | None = None) -> None:
@@ -46,7 +46,7 @@ class Embedding(nn.Module):
 
     @torch.no_grad()
     def load_vectors(self, vectors: Tensor, rows: Tensor) -> None:
-        """Let the given tokens begin as word vectors learned elsewhere (word2vec, GloVe), whatever the scale."""
+        """Set the embeddings of these tokens to pretrained word vectors (word2vec, GloVe), whatever the scale."""
         if vectors.shape != (len(rows), self.width):
             raise DataError(
                 f"word vectors = {tuple(vectors.shape)}: do not fit {len(rows)} tokens of width {self.width}; "
@@ -56,21 +56,16 @@ class Embedding(nn.Module):
 
 
 class OneHotEmbedding(Embedding):
-    """``scale · one_hot(id) E``: how the first recurrent models read a word, as a product with a matrix.
-
-    The same parameters and the same values as a look-up, at the cost of the whole product.
-    """
+    """``scale · one_hot(id) E``, as in the first recurrent models: the same parameters and values as a look-up, at the
+    cost of the whole product."""
 
     def look_up(self, ids: Tensor) -> Tensor:
         return F.one_hot(ids, self.weight.shape[0]).to(self.weight.dtype) @ self.weight
 
 
 class VectorEmbedding(nn.Module):
-    """``W x + b``: a vector of the source in the width of the model, where others look a token up.
-
-    With a ``reach`` of 3, 5, … the vectors around it are read with it: a convolution over the sequence or, where they
-    stand so many ``across`` in lines, as the patches of a picture do, over lines and columns.
-    """
+    """``W x + b``: a vector of the source in the width of the model; with a ``reach`` of 3, 5, … a convolution over the
+    sequence or, where so many are ``across`` a line, as patches of a picture are, over lines and columns."""
 
     def __init__(self, features: int, width: int, reach: int = 1, across: int = 0) -> None:
         super().__init__()
@@ -89,7 +84,7 @@ class VectorEmbedding(nn.Module):
         return F.pad(torch.full((rows, 1), float(START), device=device), (0, self.filters.in_channels))
 
     def forward(self, source: Tensor) -> Tensor:
-        """``(B, S, 1 + F) → (B, S, D)``. Of what is padding or hidden, as its id says, nothing is read."""
+        """``(B, S, 1 + F) → (B, S, D)``. Vectors whose id says that they are padding or hidden count as zero."""
         weight, length = self.filters.weight, source.shape[1]  # (D, F, reach) or (D, F, reach, reach)
         shown = (source[..., 1:] * (source[..., :1] > UNK)).to(weight.dtype)
         if weight.shape[2] == 1:
@@ -121,7 +116,7 @@ class OutputLayer(nn.Module):
 
 
 def _inside(ids: Tensor, size: int) -> Tensor:
-    """The ids, if all lie in the vocabulary. To look, a GPU would have to be stalled; it is not."""
+    """The ids, if all are in the vocabulary. Not checked on a GPU, which would have to wait for it."""
     if ids.device.type == "cpu" and not torch.compiler.is_compiling() and ids.numel():
         lowest, highest = (int(bound) for bound in ids.aminmax())
         if lowest < 0 or highest >= size:
@@ -130,18 +125,17 @@ def _inside(ids: Tensor, size: int) -> Tensor:
     return ids
 
 
-# Where a token stands. Attention by itself sees a bag of tokens; these give it order.
+# Positions: attention alone does not know the order of tokens.
 #
-# Sinusoidal and learned positions are added to the embeddings; rotary positions turn queries and keys.
-# All take ``first``, the position of the first token given, so that a step is the same call as a sequence.
+# Sinusoidal and learned positions are added to the embeddings; rotary positions rotate queries and keys.
+# All take ``first``, the position of the first token, so that a step is the same call as a sequence.
 
 
 def angles(positions: Tensor, width: int, *, to_last: bool = False) -> Tensor:
     """``p / 10000^(2i / width)`` for each position and each pair of features: ``(T,) → (T, width / 2)``.
 
-    ``to_last``, frequencies reach 1/10000 at the last pair and not after it: ``p / 10000^(i / (width / 2 − 1))``.
-    In float64, because a late position times a fast frequency is a large angle; so on the CPU, since not every
-    accelerator has float64.
+    With ``to_last`` the last pair has the frequency 1/10000: ``p / 10000^(i / (width / 2 − 1))``. In float64, because
+    a late position times a high frequency is a large angle; and on the CPU, because not every GPU has float64.
     """
     pairs = torch.arange(0, width, 2, device=positions.device, dtype=torch.float64)
     exponents = pairs / max(float(pairs[-1]), 1.0) if to_last else pairs / width
@@ -151,21 +145,21 @@ def angles(positions: Tensor, width: int, *, to_last: bool = False) -> Tensor:
 def sinusoid(positions: Tensor, width: int, *, to_last: bool = False, interleaved: bool = True) -> Tensor:
     """``PE(p, 2i) = sin(angle)``, ``PE(p, 2i+1) = cos(angle)`` (Vaswani et al., 2017). ``(T, width)``
 
-    Not interleaved, all sines come before all cosines, as most programs have it.
+    Not interleaved, all sines come before all cosines, as in most programs.
     """
     angle = angles(positions, width, to_last=to_last)
     return torch.stack((angle.sin(), angle.cos()), dim=-1 if interleaved else -2).flatten(-2)[:, :width]
 
 
 class _Tables(nn.Module, ABC):
-    """Keeps the first positions ready. A model cast to half precision keeps them in float32: they cost nothing."""
+    """Stores the first positions. They stay in float32 if the model is cast to half precision."""
 
     @abstractmethod
     def make(self, positions: Tensor) -> dict[str, Tensor]:
         """Each table for these positions, by name, in float64."""
 
     def _keep(self, ready: int) -> None:
-        if torch.get_default_device().type == "meta":  # a model of shapes: of its weights, not of these
+        if torch.get_default_device().type == "meta":  # a model without values
             return
         for name, table in self.make(torch.arange(ready)).items():
             self.register_buffer(name, table.to(torch.get_default_dtype()), persistent=False)
@@ -180,8 +174,7 @@ class _Tables(nn.Module, ABC):
 
 
 class Sinusoidal(_Tables):
-    """``x + PE``, positions counted from ``begin``. Without parameters and without a longest length; the first
-    positions are kept ready."""
+    """``x + PE``, positions counted from ``begin``. It has no parameters and no longest length."""
 
     table: Tensor
 
@@ -207,7 +200,7 @@ class Sinusoidal(_Tables):
 
 
 class Learned(nn.Module):
-    """``x + P[p]`` with one learned vector a position, up to ``longest`` of them."""
+    """``x + P[p]`` with one learned vector for each of ``longest`` positions."""
 
     def __init__(self, width: int, longest: int) -> None:
         super().__init__()
@@ -225,21 +218,21 @@ class Learned(nn.Module):
 
 
 def longest_sequence(model: nn.Module) -> int | None:
-    """How many tokens a model can read or write at once: as many as it has learned positions, or any number (None)."""
+    """How many tokens a model can read or write at once: the number of learned positions, or None for any number."""
     return min((len(module.weight) for module in model.modules() if isinstance(module, Learned)), default=None)
 
 
 class Unplaced(nn.Module):
-    """``x``: no positions are added, either because they are rotary or to see what happens without."""
+    """``x``: no positions are added, because they are rotary or because there are none."""
 
     def forward(self, x: Tensor, first: int = 0) -> Tensor:  # noqa: ARG002
         return x
 
 
 class Rotary(_Tables):
-    """Turn each pair of features of a query or key by an angle that grows with position (Su et al., 2021).
+    """Rotate each pair of features of a query or key by an angle that grows with the position (Su et al., 2021).
 
-    The inner product of two rotated vectors depends on their distance alone, so attention becomes relative.
+    The inner product of two rotated vectors depends only on their distance, so that attention is relative.
     """
 
     cosine: Tensor
@@ -263,7 +256,7 @@ class Rotary(_Tables):
 
     @staticmethod
     def turn(x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
-        """``x`` (…, K) by the angles that belong to each place, (…, K / 2)."""
+        """Rotate ``x`` (…, K) by angles with these cosines and sines, (…, K / 2)."""
         even, odd = x[..., 0::2], x[..., 1::2]
         rotated = (even * cosine - odd * sine, even * sine + odd * cosine)
         return torch.stack(rotated, dim=-1).flatten(-2).to(x.dtype)

@@ -11,13 +11,11 @@ from torch import Tensor, nn
 
 from regard.nn.fast.dropout import Dropout, places_to_drop, scale_of
 
-# A list of modules of one kind that the type checker can see into.
-
 Kind = TypeVar("Kind", bound=nn.Module)
 
 
 class Chain(nn.ModuleList, Generic[Kind]):
-    """`nn.ModuleList`, typed."""
+    """`nn.ModuleList` with a type for its modules."""
 
     if TYPE_CHECKING:
 
@@ -25,7 +23,7 @@ class Chain(nn.ModuleList, Generic[Kind]):
         def __getitem__(self, index: int) -> Kind: ...  # type: ignore[override]
 
 
-# Linear maps: how their weights begin, Glorot and Bengio (2010) uniform with the bias at zero, and several as one.
+# Linear maps, initialised as in Glorot and Bengio (2010), uniform, with zero bias.
 
 
 def linear(inputs: int, outputs: int, *, bias: bool = True) -> nn.Linear:
@@ -38,16 +36,15 @@ def linear(inputs: int, outputs: int, *, bias: bool = True) -> nn.Linear:
 
 
 def side_by_side(*linears: nn.Linear) -> tuple[Tensor, Tensor]:
-    """W and b of several maps of one input as those of one map."""
+    """W and b of several maps of the same input, as one map."""
     return torch.cat([each.weight.detach() for each in linears]), torch.cat([each.bias.detach() for each in linears])
 
 
 # Normalisation with learned γ (gain) and β (shift).
 #
-# Layer norm looks across the features of one token; batch norm across the real tokens of a batch, one
-# feature at a time; RMS norm is layer norm without the mean and the shift. All share one call,
-# ``norm(x, mask)``, though only batch norm cares which tokens are padding. Computed in float32 under autocast, the
-# result is still of the type of x.
+# Layer norm is over the features of one token; batch norm over the real tokens of a batch, one feature at a time; RMS
+# norm is layer norm without mean and shift. All are called ``norm(x, mask)``, though only batch norm needs the mask.
+# Under autocast they compute in float32, and the result has the type of x.
 
 
 def layer_norm(x: Tensor, gain: Tensor, shift: Tensor, epsilon: float) -> Tensor:
@@ -90,8 +87,8 @@ class RMSNorm(nn.Module):
 class BatchNorm(nn.Module):
     """Per feature across the batch's real tokens (Ioffe and Szegedy, 2015), for comparison with layer norm.
 
-    Padding takes no part in the statistics, which is why the mask is an argument. At inference the running
-    statistics serve, so that a sentence does not depend on its batch-mates.
+    The statistics are those of real tokens, which is why the mask is an argument. At inference the running statistics
+    are used, so that a sentence does not depend on the others of its batch.
     """
 
     running_mean: Tensor
@@ -107,7 +104,7 @@ class BatchNorm(nn.Module):
         self.momentum = momentum
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        wide = x.to(torch.promote_types(x.dtype, torch.float32))  # half precision cannot count tokens
+        wide = x.to(torch.promote_types(x.dtype, torch.float32))  # half precision is too coarse for counts
         mean, variance = self._measure(wide, mask) if self.training else (self.running_mean, self.running_variance)
         return (self.gain * (wide - mean) / torch.sqrt(variance + self.epsilon) + self.shift).to(x.dtype)
 
@@ -124,7 +121,7 @@ class BatchNorm(nn.Module):
         return mean, variance
 
 
-# The position-wise feed-forward network: each token by itself, wide and back.
+# The position-wise feed-forward network.
 
 
 class FeedForward(nn.Module):
@@ -146,16 +143,16 @@ class FeedForward(nn.Module):
         return self.contract(self.dropout(self.activation(self.expand(x))))
 
     def _in_one(self, x: Tensor) -> bool:
-        """Whether this is training with ReLU on a CPU, where what lies between two products costs as much as they."""
+        """Whether to use `_Rectified`: in training with ReLU on a CPU, where the rest costs as much as the products."""
         plain = x.device.type == "cpu" and not torch.is_autocast_enabled("cpu") and not torch.compiler.is_compiling()
         return plain and self.training and torch.is_grad_enabled() and self.activation is F.relu
 
 
 class _Rectified(torch.autograd.Function):
-    """``W₂ · dropout(relu(W₁ x + b₁)) + b₂`` with nothing kept but what stands before W₂, h.
+    """``W₂ h + b₂`` with ``h = dropout(relu(W₁ x + b₁))``, of which only h is kept for the backward pass.
 
-    A feature of h is zero where ReLU or dropout made it so, and in both cases no gradient passes: its sign is the mask
-    of both. The scale of dropout goes into the second product.
+    A feature of h is zero if ReLU or dropout made it so, and in both cases no gradient passes: its sign is the mask of
+    both. The scale of dropout is part of the second product.
     """
 
     @staticmethod
@@ -178,13 +175,13 @@ class _Rectified(torch.autograd.Function):
         scaled = given * context.scale
         inner = scaled @ contract
         torch.ops.aten.threshold_backward.grad_input(inner, hidden, 0.0, grad_input=inner)
-        asked = context.needs_input_grad  # of frozen weights no gradient is asked
+        needed = context.needs_input_grad  # frozen weights need no gradient
         return (
-            (inner @ expand).view(*gradient.shape[:-1], -1) if asked[0] else None,
-            inner.T @ rows if asked[1] else None,
-            inner.sum(0) if asked[2] else None,
-            scaled.T @ hidden if asked[3] else None,
-            given.sum(0) if asked[4] else None,
+            (inner @ expand).view(*gradient.shape[:-1], -1) if needed[0] else None,
+            inner.T @ rows if needed[1] else None,
+            inner.sum(0) if needed[2] else None,
+            scaled.T @ hidden if needed[3] else None,
+            given.sum(0) if needed[4] else None,
             None,
         )
 

@@ -1,8 +1,8 @@
-"""Masks: who may look where. Bool, True = may look; made here. Only the forms of a step that are laid out for speed
-(`decode/fused.py`, `decode/engines/pooled.py`) add −inf instead.
+"""Masks: bool, True = visible. All are made here, except in the steps that are written for speed (`decode/fused.py`,
+`decode/engines/pooled.py`), which add −inf instead.
 
-Sequences are padded on the right. A mask over a batch of sequences is ``(B, S)``; a mask over pairs of
-query and key is ``(T, S)`` or, with rows, ``(B, 1, T, S)``, ready to broadcast over heads.
+Sequences are padded on the right. A mask of a batch of sequences is ``(B, S)``; a mask of pairs of query and key is
+``(T, S)`` or, with rows, ``(B, 1, T, S)``, which broadcasts over heads.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from regard.text.vocabulary import PAD
 
 
 def padding(ids: Tensor) -> Tensor:
-    """Real tokens: ``[4, 5, <pad>] → [True, True, False]``. Where more follows each id, (B, S, 1 + L), the id says."""
+    """Real tokens: ``[4, 5, <pad>] → [True, True, False]``, by the id also if more follows it, (B, S, 1 + L)."""
     return (ids if ids.dim() < 3 else ids[..., 0]) != PAD
 
 
@@ -25,7 +25,7 @@ def from_lengths(lengths: Tensor, size: int) -> Tensor:
 
 
 def causal(queries: Tensor, keys: Tensor) -> Tensor:
-    """Look-ahead mask from positions ``(T,)`` and ``(S,)``: a query sees itself and its past. ``(T, S)``"""
+    """Causal mask of positions ``(T,)`` and ``(S,)``: a query sees itself and its past. ``(T, S)``"""
     return keys <= queries[:, None]
 
 
@@ -36,12 +36,12 @@ def window(centre: Tensor, reach: float, size: int) -> Tensor:
 
 
 def over_keys(mask: Tensor) -> Tensor:
-    """Widen a mask of sequences to one of pairs: ``(B, S) → (B, 1, 1, S)``."""
+    """A mask of sequences as one of pairs: ``(B, S) → (B, 1, 1, S)``."""
     return mask[:, None, None, :]
 
 
 def combine(*masks: Tensor | None) -> Tensor | None:
-    """All of them at once (logical and, broadcast); None stands for "everything may be seen"."""
+    """The logical and of all masks; None means that everything is visible."""
     result = None
     for mask in masks:
         if mask is not None:
@@ -50,7 +50,7 @@ def combine(*masks: Tensor | None) -> Tensor | None:
 
 
 def reverse(values: Tensor, mask: Tensor) -> Tensor:
-    """Each row's real part back to front, padding still on the right: ``(B, S, …)``. Its own inverse."""
+    """Each row's real tokens in reverse, padding still on the right: ``(B, S, …)``. Its own inverse."""
     size = mask.shape[1]
     positions = torch.arange(size, device=mask.device)
     mirrored = mask.sum(1, keepdim=True) - 1 - positions  # (B, S), negative on padding
@@ -60,27 +60,24 @@ def reverse(values: Tensor, mask: Tensor) -> Tensor:
 
 
 def check(mask: Tensor, values: Tensor) -> Tensor:
-    """The mask, if it fits ``values`` (B, S, …): right shape and type, padding right, no row empty.
+    """The mask, if it fits ``values`` (B, S, …): right shape and type, padding on the right, no row empty.
 
-    What a mask *contains* is looked at only where that is free: reading it back from a GPU would stall it.
+    The contents are not checked on a GPU, which would have to wait for it.
     """
     if mask.shape != values.shape[:2] or mask.dtype != torch.bool:
         raise DataError(
             f"mask = {mask.dtype} of {tuple(mask.shape)}: does not fit {tuple(values.shape[:2])} tokens; "
             "a mask is torch.bool, one entry a token, True where the token is real"
         )
-    if mask.device.type == "cpu" and not torch.compiler.is_compiling():
-        _check_rows(mask)
-    return mask
-
-
-def _check_rows(mask: Tensor) -> None:
+    if mask.device.type != "cpu" or torch.compiler.is_compiling():
+        return mask
     if not mask[:, 0].all():
         row = int((~mask[:, 0]).nonzero()[0])
         raise DataError(
             f"mask[{row}, 0] = False: the row begins with padding; "
             "pad on the right, and give every sequence at least one token, if only <end>"
         )
-    if (mask[:, 1:] & ~mask[:, :-1]).any():
-        row = int((mask[:, 1:] & ~mask[:, :-1]).any(1).nonzero()[0])
+    if (gaps := mask[:, 1:] & ~mask[:, :-1]).any():
+        row = int(gaps.any(1).nonzero()[0])
         raise DataError(f"mask[{row}] = {mask[row].int().tolist()}: padding between tokens; pad on the right only")
+    return mask

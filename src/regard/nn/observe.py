@@ -1,12 +1,12 @@
-"""Watching values flow: one seam for recording a pass and for changing it.
+"""Observers record the values of a pass, or change them.
 
-Every module takes an ``observer`` and shows it the values a person may want to see. Usually there is
-none: modules then take torch's fused kernels, which never hold the weights. An active observer
-makes them take the written-out path, in which every intermediate exists. What the observer returns is
-what the module goes on with, so the same seam that records also serves "what if this weight were zero".
+Every module takes an ``observer`` and shows it its intermediate values. Without one, modules use torch's fused kernels,
+which never have the attention weights. With an active one they use the written-out path, in which every intermediate
+value exists. A module goes on with what the observer returns, so that an observer can also answer "what if this weight
+were zero".
 
 The names are stable: ``encoder.0.self.weights``, ``decoder.2.cross.scores``, ``decoder.0.cell.forget``.
-Time is always the last axis but one, so that the steps of a loop join into one tensor.
+Time is always the last axis but one, so that the steps of a loop can be joined.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from torch import Tensor
 
 
 class Observer(Protocol):
-    """Anything that can stand beside a pass and look."""
+    """Anything that is shown the values of a pass."""
 
     @property
     def active(self) -> bool:
-        """Whether values are recorded or changed; if not, modules may take their fused path."""
+        """Whether values are recorded or changed; if not, modules may use their fused path."""
 
     def at(self, place: str | int) -> Observer:
-        """The same observer one module further in: the names it is shown from here on begin with ``place``."""
+        """The same observer for a module inside: names begin with ``place``."""
 
     def see(self, name: str, value: Tensor) -> Tensor:
-        """Look at ``value``; the module goes on with what is returned."""
+        """Take ``value``; the module goes on with what is returned."""
 
 
 class Unobserved:
@@ -70,10 +70,10 @@ class Recorder:
         return name in self._seen
 
     def __getitem__(self, name: str) -> Tensor:
-        """All that was seen under ``name``, the steps of a loop joined along time.
+        """All values of ``name``, the steps of a loop joined along time.
 
-        Self-attention in live steps sees one key more at each; its rows are filled up with zeros on the
-        right, which for weights is what a parallel pass has there.
+        In steps, self-attention has one more key each time; its rows are padded with zeros on the right, as the weights
+        of a parallel pass are.
         """
         values = self._seen[name]
         if len(values) == 1:

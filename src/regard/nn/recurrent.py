@@ -1,7 +1,7 @@
-"""The recurrent ladder: Elman, LSTM and GRU cells, layers of one or two directions, and stacks of layers.
+"""Recurrent networks: Elman, LSTM and GRU cells, layers of one or two directions, and stacks of layers.
 
-The cells are written-out equations over a torch module's own weights; a layer takes torch's fused kernel
-without an observer and the written-out loop with one.
+The cells are written-out equations over the weights of a torch module; a layer uses torch's fused kernel without an
+observer, and the written-out loop with one.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ def elman_step(inputs: Tensor, state: CellState, weight: Tensor, bias: Tensor, o
 def lstm_step(inputs: Tensor, state: CellState, weight: Tensor, bias: Tensor, observer: Observer) -> CellState:
     """Gates i, f, o and candidate g; ``c = f ⊙ c' + i ⊙ g``, ``h = o ⊙ tanh(c)``.
 
-    Hochreiter and Schmidhuber (1997), with the forget gate of Gers et al. (2000). Because ``c`` is carried
-    by a sum and not by a product with a matrix, its gradient does not have to vanish.
+    Hochreiter and Schmidhuber (1997), with the forget gate of Gers et al. (2000). Because ``c`` is updated by a sum and
+    not by a product with a matrix, its gradient need not vanish.
     """
     assert state.cell is not None
     gates = inputs + F.linear(state.hidden, weight, bias)  # (B, 4 D)
@@ -67,13 +67,13 @@ def gru_step(inputs: Tensor, state: CellState, weight: Tensor, bias: Tensor, obs
 
 
 def _seen(observer: Observer, name: str, value: Tensor) -> Tensor:
-    """Show one step's ``(B, D)`` with its time axis, ``(B, 1, D)``, so that steps join."""
+    """Show one step's ``(B, D)`` with a time axis, ``(B, 1, D)``, so that steps can be joined."""
     return observer.see(name, value.unsqueeze(-2)).squeeze(-2) if observer.active else value
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A kind of cell: its equation, and torch's module that holds its weights and its fused kernel."""
+    """A kind of cell: its equation, and the torch module with its weights and its fused kernel."""
 
     fused: Callable[..., nn.RNNBase]
     step: StepFunction
@@ -127,7 +127,7 @@ class Layer(nn.Module):
     ) -> tuple[Tensor, CellState]:
         """``x`` (B, T, D) → outputs (B, T, width), zero on padding, and the state after each last token.
 
-        ``lengths`` (B,), on the CPU, are the mask's: who has several layers asks a GPU for them once.
+        ``lengths`` (B,), on the CPU, are those of the mask: a stack of layers copies them from a GPU once.
         """
         state = state or self.cell.zero_state(len(x), self.width, x)
         if mask is not None and lengths is None:
@@ -137,18 +137,18 @@ class Layer(nn.Module):
         return self._fused(x, state, lengths)
 
     def project(self, x: Tensor) -> Tensor:
-        """``W_x x + b_x``, what `step` takes. ``x`` may be all steps at once, or only the input's first features."""
+        """``W_x x + b_x``, the input of `step`. ``x`` may be all steps at once, or only the input's first features."""
         weight, bias, _, _ = self._weights()
         return F.linear(x, weight[:, : x.shape[-1]], bias)
 
     def rest(self, width: int) -> Tensor:
-        """The columns of W_x for the input's last features, which come later than the first: a context, a fed-back
-        state. A loop asks for them once: the gradient of each asking is as large as W_x."""
+        """The columns of W_x for the input's last features, a context or a fed-back state, known later. A loop calls
+        this once, because the gradient of each call is as large as W_x."""
         weight, _, _, _ = self._weights()
         return weight[:, -width:]
 
     def step(self, projected: Tensor, state: CellState, observer: Observer = UNOBSERVED) -> CellState:
-        """One step forwards from an input that went through `project`."""
+        """One step from an input that went through `project`."""
         _, _, weight, bias = self._weights()
         return self.cell.step(projected, state, weight, bias, observer)
 
@@ -172,7 +172,7 @@ class Layer(nn.Module):
     def _run(
         self, x: Tensor, state: CellState, mask: Tensor | None, direction: str, observer: Observer
     ) -> tuple[Tensor, CellState]:
-        """The loop over time in one direction. A row whose tokens are used up keeps its state."""
+        """The loop over time in one direction. A row keeps its state after its last token."""
         weight_x, bias_x, weight_h, bias_h = self._weights(direction)
         projected = F.linear(x, weight_x, bias_x)
         outputs = []
@@ -184,7 +184,7 @@ class Layer(nn.Module):
         return torch.stack(outputs, 1), state
 
     def _fused(self, x: Tensor, state: CellState, lengths: Tensor | None) -> tuple[Tensor, CellState]:
-        """Torch's kernel; rows of unequal length go in packed, so that no step is spent on padding."""
+        """Torch's kernel; rows of unequal length are packed, so that no step is computed for padding."""
         size = x.shape[1]
         if lengths is None or bool((lengths == size).all()):
             outputs, final = self.kernel(x, self._to_kernel(state))
@@ -209,17 +209,15 @@ class Layer(nn.Module):
 
 
 def row_lengths(x: Tensor, mask: Tensor | None, observer: Observer) -> Tensor | None:
-    """How long the rows are, (B,) on the CPU, where the fused kernel will ask; None where the loop runs instead.
-
-    The loop needs no lengths, and a graph that is being captured cannot wait for them.
-    """
+    """The lengths of the rows, (B,) on the CPU, for the fused kernel; None if the loop runs instead: it needs none, and
+    a graph that is being captured cannot wait for them."""
     if mask is None or observer.active or (x.is_cuda and torch.cuda.is_current_stream_capturing()):
         return None
     return mask.sum(1).cpu()
 
 
 def _each(work: Callable[..., Tensor], *states: CellState) -> CellState:
-    """The same done to the hidden states and, where there are such, to the cells."""
+    """Apply a function to the hidden states and, if there are any, to the cells."""
     cells = [state.cell for state in states if state.cell is not None]
     return CellState(work(*(state.hidden for state in states)), work(*cells) if cells else None)
 
@@ -229,10 +227,10 @@ def _where(real: Tensor, new: CellState, old: CellState) -> CellState:
 
 
 class Stack(nn.Module):
-    """Layers on layers (a deep RNN), with dropout between them.
+    """Several layers (a deep RNN), with dropout between them.
 
-    Plain dropout draws anew for every step; variational dropout draws once a sequence and keeps it over
-    time (Gal and Ghahramani, 2016), so that a feature is there for the whole sentence or not at all.
+    Plain dropout is drawn for every step; variational dropout once for a sequence (Gal and Ghahramani, 2016), so that a
+    feature is dropped for the whole sentence or not at all.
     """
 
     def __init__(
@@ -292,7 +290,7 @@ class Stack(nn.Module):
     ) -> tuple[CellState, ...]:
         """Step ``time`` through all layers; ``projected`` (B, G) went through the first layer's `project`.
 
-        A layer's output is also its state: what an observer makes of it is what the next step goes on from.
+        A layer's output is also its state: if an observer changes it, the next step starts from that.
         """
         final: list[CellState] = []
         for level, layer in enumerate(self.layers):
@@ -308,12 +306,12 @@ class Stack(nn.Module):
         return tuple(final)
 
     def noises(self, like: Tensor) -> tuple[Tensor | None, ...]:
-        """What `step` needs for a sequence: one dropout mask between each two layers, for ``like`` (B, T, …)."""
+        """The `noises` of `step` for a sequence: a dropout mask between each two layers, for ``like`` (B, T, …)."""
         hidden = like.new_empty(*like.shape[:2], self.width)
         return tuple(self.noise(hidden) for _ in range(self.depth - 1))
 
     def noise(self, like: Tensor) -> Tensor | None:
-        """A dropout mask for ``like`` (B, T, D), already scaled; None when nothing is dropped."""
+        """A dropout mask for ``like`` (B, T, D), already scaled; None if nothing is dropped."""
         if not self.training or self.dropout.p == 0.0:
             return None
         rows, steps, width = like.shape

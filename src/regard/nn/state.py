@@ -1,7 +1,7 @@
 """State is data: a tree of frozen dataclasses of tensors with the row as axis 0.
 
-A decoder remembers nothing on itself. What it has to carry from step to step is a `State`, and search
-does everything it has to do to a state with one verb, `State.select`.
+A decoder stores nothing on itself: what it needs from step to step is a `State`, which search changes only by
+`State.select`.
 """
 
 from __future__ import annotations
@@ -18,10 +18,8 @@ Tree = TypeVar("Tree")
 
 
 def select_rows(tree: Tree, rows: Tensor) -> Tree:
-    """The same tree with only these rows, in this order; a row may appear more than once.
-
-    A node with a method ``select_rows`` of its own knows best.
-    """
+    """The same tree with only these rows, in this order; a row may appear more than once. A node may have its own
+    method ``select_rows``."""
     node: Any = tree
     if isinstance(node, Tensor):
         return node.index_select(0, rows)  # type: ignore[return-value]
@@ -50,24 +48,24 @@ class State(Generic[Source, Target]):
     def select(self, rows: Tensor, sentences: Tensor | None = None) -> State[Source, Target]:
         """Expand to a beam, follow winners, drop the finished.
 
-        ``rows`` (B', W'): which row of now the w-th hypothesis of the b-th sentence goes on from.
-        ``sentences`` (B'): which sentences of now these are; None means all of them in order, and then the
-        source side is not touched, let alone copied for each hypothesis.
+        ``rows`` (B', W'): the present row from which the w-th hypothesis of the b-th sentence goes on.
+        ``sentences`` (B'): which of the present sentences these are; None means all of them in order, and then the
+        source side is not copied.
         """
         source = self.source if sentences is None else select_rows(self.source, sentences)
         return replace(self, source=source, target=select_rows(self.target, rows.flatten()))
 
 
-# The key/value cache of a step-by-step Transformer: preallocated, written in place, yet persistent.
+# The key/value cache of a Transformer that writes step by step.
 #
-# A step adds one key and one value a layer. Copying all the earlier ones every time would make a sentence
-# of length n cost n² copies, so a cache has a buffer with free positions and writes in place. Older caches that
-# share the buffer stay valid: they read only their own first ``length`` entries, and a cache whose next position
-# is already taken by another continuation is copied to a buffer of its own first.
+# A step adds one key and one value in each layer. Copying the earlier ones every time would cost n² copies for a
+# sentence of length n, so a cache has a buffer with free positions and writes in place. Older caches that share the
+# buffer stay valid: they read only their own first ``length`` entries, and a cache whose next position is already used
+# by another continuation is copied to a new buffer first.
 
 
 class _Buffer:
-    """Space for keys and values, and how much of it is taken."""
+    """Space for keys and values, and how much of it is used."""
 
     def __init__(self, keys: Tensor, values: Tensor, taken: int) -> None:
         self.keys = keys  # (B, H, capacity, K)
@@ -75,8 +73,8 @@ class _Buffer:
         self.taken = taken
 
     def is_sealed(self) -> bool:
-        """Whether it was made in torch's inference mode, which is over: it can be read and no longer written."""
-        if torch.compiler.is_compiling():  # a compiled step cannot ask, and is not called across modes
+        """Whether it was made in torch's inference mode, which has ended: it can no longer be written."""
+        if torch.compiler.is_compiling():  # a compiled step cannot check this, and does not change the mode
             return False
         return self.keys.is_inference() and not torch.is_inference_mode_enabled()
 
@@ -94,7 +92,7 @@ class Cache:
         if self.buffer is None:  # a whole sequence at once (training): nothing to copy
             return Cache(keys.shape[2], _Buffer(keys, values, keys.shape[2]), self.least)
         if any(part.requires_grad for part in (keys, values, *self.view())):
-            # Gradients go through the steps: writing in place would overwrite what they need.
+            # The backward pass needs the earlier values: do not write in place.
             joined = (torch.cat((old, new), 2) for old, new in zip(self.view(), (keys, values), strict=True))
             return Cache(0, None, self.least).append(*joined)
         end = self.length + keys.shape[2]
@@ -117,11 +115,11 @@ class Cache:
         return Cache(self.length, self._moved(rows, max(self.least, self.buffer.keys.shape[2])), self.least)
 
     def _moved(self, rows: Tensor, capacity: int) -> _Buffer:
-        """These rows of what is there, in a new buffer; only positions in use are copied."""
+        """These rows in a new buffer; only positions in use are copied."""
         moved = []
         for old in self.view():
             new = old.new_empty(len(rows), old.shape[1], capacity, old.shape[3])
-            if old.requires_grad or torch.compiler.is_compiling():  # neither knows `out`, which spares a copy
+            if old.requires_grad or torch.compiler.is_compiling():  # neither supports `out`, which saves a copy
                 new[:, :, : self.length] = old.index_select(0, rows)
             else:
                 torch.index_select(old, 0, rows, out=new[:, :, : self.length])

@@ -16,15 +16,15 @@ from regard.nn.state import Cache
 
 
 class SSRU(nn.Module):
-    """The simpler simple recurrent unit: what a decoder has written, in one vector (Kim et al., 2019).
+    """The simpler simple recurrent unit: the target so far as one vector (Kim et al., 2019).
 
         f_t = σ(W_f x_t + b_f)
         c_t = f_t ⊙ c_{t−1} + (1 − f_t) ⊙ W x_t
         h_t = ReLU(c_t)
 
-    Nothing but c goes from step to step, and no product with a matrix waits for it: a step costs the same however much
-    is written, and a whole sequence is one scan. Under an observer the steps are written out, one by one. The state
-    (B, D) begins with zeros.
+    Only c depends on the step before, and no product with a matrix depends on c: a step has the same cost at every
+    length, and a whole sequence is one scan. With an observer the steps are written out. The state (B, D) begins with
+    zeros.
     """
 
     def __init__(self, width: int) -> None:
@@ -49,11 +49,11 @@ class SSRU(nn.Module):
 
 
 Norm = LayerNorm | RMSNorm | BatchNorm
-Past = Cache | Tensor  # what a decoder layer keeps of the tokens before: their keys and values, or an SSRU's (B, D)
+Past = Cache | Tensor  # what a decoder layer keeps of earlier tokens: their keys and values, or an SSRU's (B, D)
 
 
 class Residual(nn.Module):
-    """``norm(x + f(x))`` (after, as in the paper) or ``x + f(norm(x))`` (before: easier to train deep)."""
+    """``norm(x + f(x))`` (after, as in the paper) or ``x + f(norm(x))`` (before: deep models train more easily)."""
 
     def __init__(self, norm: Norm, *, before: bool, dropout: float = 0.0) -> None:
         super().__init__()
@@ -89,10 +89,7 @@ class EncoderLayer(nn.Module):
 
 
 class DecoderLayer(nn.Module):
-    """Masked self-attention, cross-attention (where there is a source), then the feed-forward network.
-
-    In place of self-attention a layer may have a recurrence.
-    """
+    """Masked self-attention or a recurrence, cross-attention (if there is a source), then the feed-forward network."""
 
     def __init__(
         self,
@@ -121,14 +118,13 @@ class DecoderLayer(nn.Module):
         mask: Tensor | None = None,
         observer: Observer = UNOBSERVED,
     ) -> tuple[Tensor, Past]:
-        """``x`` (B, T, D) stands at the T positions from ``first``, after those of ``past``; the past comes back
-        longer."""
+        """``x`` (B, T, D) has the T positions from ``first``, after those of ``past``; also returns the longer past."""
         longer = past
 
         def look_back(x: Tensor) -> Tensor:
             nonlocal longer
-            found, longer = self._look_back(x, past, first, observer)
-            return found
+            contexts, longer = self._look_back(x, past, first, observer)
+            return contexts
 
         x = observer.see("attended", self.residuals[0](x, look_back, mask))
         if self.cross is not None and source is not None:

@@ -1,7 +1,7 @@
-"""A word as more than its id: a learned vector, a vector known from elsewhere, and how it is written.
+"""A word as more than its id: a learned vector, a pretrained vector, and its letters.
 
-Tagging and classification meet words that training never saw. Such a word has no learned vector, but it may
-have one from a larger text, and it always has its letters.
+In tagging and classification there are words that the training text does not have. Such a word has no learned vector,
+but it may have a pretrained one, and it always has its letters.
 """
 
 from __future__ import annotations
@@ -21,11 +21,8 @@ SourceEmbedding: TypeAlias = "Embedding | VectorEmbedding | WordEmbedding"  # wh
 
 
 class LetterConvolution(nn.Module):
-    """``max_i relu(W [l_i; …; l_{i+2}] + b)``: three letters at a time, the strongest answer anywhere in the word.
-
-    A convolution over letters (dos Santos and Zadrozny, 2014; Ma and Hovy, 2016). It finds endings, capitals,
-    digits and hyphens, which is what tells the kind of an unknown word.
-    """
+    """``max_i relu(W [l_i; …; l_{i+2}] + b)``: a convolution over three letters, and its maximum over the word (dos
+    Santos and Zadrozny, 2014; Ma and Hovy, 2016). It finds endings, capitals, digits and hyphens."""
 
     def __init__(self, letters: int, width: int, features: int, reach: int = 3) -> None:
         super().__init__()
@@ -40,17 +37,17 @@ class LetterConvolution(nn.Module):
         """``(B, S, L) → (B, S, features)``"""
         each = letters.flatten(0, 1)  # (B · S, L)
         x = self.letters(each) * masks.padding(each).unsqueeze(-1)
-        found = F.relu(self.filters(x.transpose(1, 2)))  # (B · S, features, L)
-        return found.amax(2).reshape(*letters.shape[:2], -1)
+        x = F.relu(self.filters(x.transpose(1, 2)))  # (B · S, features, L)
+        return x.amax(2).reshape(*letters.shape[:2], -1)
 
 
 class WordEmbedding(nn.Module):
-    """``[E[id]; V[id]; spelling(letters)]``, as far as there are V and letters.
+    """``[E[id]; V[id]; spelling(letters)]``, the last two if there are V and letters.
 
-    E is learned and knows the words that training saw: ids beyond it are ``unknown`` to it. V holds vectors
-    learned elsewhere and never changes. Beside V, E begins at zero: a rare word is its V until training has
-    reason to say more. ``forget`` hides a share of E in training, so that V is learned from too. ``project``
-    brings the sum of the widths to another width, for models that add to the embedding rather than read it.
+    E is learned and has the words of the training text: other ids are ``unknown`` to it. V has pretrained vectors and
+    never changes. Beside V, E begins at zero, so that a rare word is mostly its V. ``forget`` hides a share of E in
+    training, so that the model learns to use V, too. ``project`` maps the sum of the widths to another width, for
+    models that add to the embedding.
     """
 
     vectors: Tensor
@@ -92,7 +89,7 @@ class WordEmbedding(nn.Module):
         return together if self.project is None else self.project(together)
 
     def _known(self, ids: Tensor) -> Tensor:
-        """The ids as the learned vectors know them."""
+        """The ids with those that E does not have, or that are hidden, as ``unknown``."""
         hidden = ids >= self.learned.weight.shape[0]
         if self.training and self.forget:
             hidden = hidden | (chance.uniform(ids.shape, ids.device) < self.forget)
@@ -100,5 +97,5 @@ class WordEmbedding(nn.Module):
 
     @torch.no_grad()
     def load_vectors(self, vectors: Tensor, rows: Tensor) -> None:
-        """Vectors learned elsewhere for the given ids; the others stay zero."""
+        """Set the pretrained vectors of these ids; the others stay zero."""
         self.vectors[rows] = vectors.to(self.vectors)

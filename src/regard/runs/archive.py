@@ -1,7 +1,7 @@
-"""A run as one file, to be taken elsewhere: a tar archive that begins with the hash of everything in it.
+"""A run as one file: a tar archive that begins with the hashes of all files in it.
 
-Packing the same run twice gives the same bytes. Unpacking trusts nothing: what is no part of a run, would leave the
-folder, is a link, or is not what was packed is refused, and nothing is there until all of it is.
+Packing the same run twice gives the same bytes. Unpacking trusts nothing: it refuses files that are no part of a run,
+paths out of the folder, links, and files that are not what was packed. The folder appears only when all of it is there.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from regard.text.tokenizers import Tokenizers
 CONTENTS = "regard-run.json"
 SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.zst")
 _LARGEST_CONTENTS = 1 << 20
-_LARGEST_HEADER = 1 << 16  # bytes of a name, or of what tar says of a file beside its name
+_LARGEST_HEADER = 1 << 16  # bytes of a long name or another header of a file
 _LARGEST_TEXT = 1 << 26  # bytes of a file that is read whole: log, settings, vocabulary; weights have no limit
 _BLOCK = 1 << 20
 _PARTS = re.compile(
@@ -69,7 +69,7 @@ class Entry(Frozen):
 
 
 class Contents(Frozen):
-    """What an archive says of itself."""
+    """The list of the files of an archive."""
 
     regard: Literal[1]
     """The version of the format."""
@@ -88,14 +88,14 @@ class Contents(Frozen):
         return sorted({Path(name).parent.name for name in self.files if name.startswith("checkpoints/")})
 
 
-# Whether a run is whole
+# Verifying
 
-State = Literal["whole", "damaged", "unknown"]  # unknown: nothing says what it should be
+State = Literal["whole", "damaged", "unknown"]  # unknown: there is no hash to compare with
 
 
 def verify_run(folder: Path) -> Iterator[tuple[str, State, str]]:
     """Check every hash of a run: of each checkpoint, of the tokenizers, labels and settings that its weights belong to,
-    and of the encoded corpus. Gives the name of each part, its state, and a note."""
+    and of the encoded corpus. Yields the name of each part, its state, and a note."""
     run = Run.open(folder)
     for path in steps(run.checkpoints):
         yield _part(f"checkpoints/{path.name}", partial(_is_whole, path))
@@ -113,7 +113,7 @@ def _is_whole(path: Path) -> bool:
 
 
 def _is_encoded(folder: Path) -> bool:
-    open_shards(folder)  # complains of what is not whole
+    open_shards(folder)  # raises if it is damaged
     return True
 
 
@@ -129,13 +129,13 @@ def _part(name: str, check: Callable[[], bool]) -> tuple[str, State, str]:
 
 
 def pack(folder: Path, file: Path, *, everything: bool = False, half: bool = False) -> Contents:
-    """Write a run's settings, tokenizers, labels, log and best weights into one file; gives what is in it.
+    """Write a run's settings, tokenizers, labels, log and best weights into one file; returns its list of files.
 
-    With `everything`, also what is needed to go on training: the whole of the best and of the newest checkpoint.
-    With `half`, weights of 16 bits: half the size, to use the model and no more.
+    With `everything`, also what resuming needs: the whole of the best and of the newest checkpoint.
+    With `half`, weights of 16 bits: half the size, for using the model alone.
     """
     if half and everything:
-        raise SettingsError("--half: keeps weights for using the model, --all for training on; choose one")
+        raise SettingsError("half, everything: weights of 16 bits cannot be resumed from; choose one")
     if not file.name.endswith(SUFFIXES):
         raise SettingsError(f"FILE = {file}: not a kind of archive that is written here; use {', '.join(SUFFIXES)}")
     run = Run.open(folder)
@@ -144,7 +144,7 @@ def pack(folder: Path, file: Path, *, everything: bool = False, half: bool = Fal
     for path in chosen:
         _is_whole(path)
         belongs(run, path)
-    with ExitStack() as stack:  # what is open stays whole, even if the training goes on and drops it
+    with ExitStack() as stack:  # an open file stays whole, even if a training removes it
         parts: dict[str, IO[bytes]] = {"best": io.BytesIO(f"{best.name}\n".encode())}
         for path in _shared(run):
             parts[path.relative_to(run.folder).as_posix()] = stack.enter_context(path.open("rb"))
@@ -165,7 +165,7 @@ def pack(folder: Path, file: Path, *, everything: bool = False, half: bool = Fal
 
 
 def _shared(run: Run) -> Iterator[Path]:
-    """What a run has once, however many checkpoints."""
+    """The files of a run that are not in a checkpoint."""
     yield run.folder / SETTINGS
     yield from (
         path
@@ -176,17 +176,17 @@ def _shared(run: Run) -> Iterator[Path]:
 
 
 def _needed(path: Path) -> set[str]:
-    """The files of a checkpoint that using the model takes: the averaged weights where there are any."""
+    """The files of a checkpoint for using the model: the averaged weights where there are any."""
     return {"progress.json", BELONGS, used_weights(path).name}
 
 
 def _halved(path: Path) -> bytes:
-    """Weights in float16. What reads them computes in float32 all the same."""
+    """Weights in float16. Models that load them still compute in float32."""
     with np.errstate(over="ignore"):
         tensors = {name: array.astype(np.float16) for name, array in load_file(path).items()}
     for name, array in tensors.items():
         if not np.isfinite(array).all():
-            raise ModelError(f"{path}: {name} has numbers beyond 65,504, the largest of 16 bits; leave --half out")
+            raise ModelError(f"{path}: {name} has numbers beyond 65,504, the largest of 16 bits; use --to archive")
     return save(tensors)
 
 
@@ -235,7 +235,7 @@ def _compressed(target: IO[bytes], file: Path) -> Iterator[IO[bytes]]:
 
 
 def unpack(file: Path, out: Path | None = None) -> Run:
-    """Make the run folder that an archive holds, `runs/NAME` if not told otherwise."""
+    """Unpack the run of an archive into a folder, by default `runs/NAME`."""
     with open_tar(file) as tar:
         contents = _read_contents(tar, file)
         folder = out or Path("runs") / contents.name
@@ -254,7 +254,7 @@ def unpack(file: Path, out: Path | None = None) -> Run:
 
 @contextmanager
 def open_tar(file: Path) -> Iterator[tarfile.TarFile]:
-    """A tar stream, compressed or not, by its first bytes; what goes wrong in it is one complaint."""
+    """A tar stream, compressed or not by its first bytes; whatever is wrong with it raises a ModelError."""
     damage: tuple[type[Exception], ...] = (tarfile.TarError, EOFError, gzip.BadGzipFile, zlib.error)
     try:
         raw = file.open("rb")
@@ -277,10 +277,10 @@ def open_tar(file: Path) -> Iterator[tarfile.TarFile]:
 
 
 class _Member(tarfile.TarInfo):
-    """A file of a foreign archive. Tar reads long names and remarks into memory before they can be checked."""
+    """A file of a foreign archive. Tar reads long names and other headers into memory before they can be checked."""
 
     def _proc_member(self, archive: tarfile.TarFile) -> Self:
-        """What every version of Python calls between a header and what follows it."""
+        """Every version of Python calls this between a header and what follows it."""
         if self.type in _REMARKS and self.size > _LARGEST_HEADER:
             raise tarfile.ReadError(f"a header of {self.size:,} bytes; {_LARGEST_HEADER:,} are the most")
         return cast("Self", super()._proc_member(archive))  # type: ignore[misc]
@@ -290,7 +290,7 @@ _REMARKS = frozenset((*tarfile.GNU_TYPES, tarfile.XHDTYPE, tarfile.XGLTYPE, tarf
 
 
 def _read_contents(tar: tarfile.TarFile, file: Path) -> Contents:
-    """The first file of an archive, which names all others."""
+    """The first file of an archive, which lists all others."""
     member = tar.next()
     if member is None or member.name != CONTENTS or not member.isreg() or member.size > _LARGEST_CONTENTS:
         raise ModelError(f"{file}: is not a run: it does not begin with {CONTENTS}; regard runs export makes one")
@@ -304,7 +304,7 @@ def _read_contents(tar: tarfile.TarFile, file: Path) -> Contents:
 
 
 def _extract(tar: tarfile.TarFile, contents: Contents, folder: Path, file: Path) -> set[str]:
-    """Write what the archive holds; returns the names."""
+    """Write the files of an archive; returns their names."""
     done: set[str] = set()
     while (member := tar.next()) is not None:
         _check_member(member, contents, done, file)
@@ -345,7 +345,7 @@ def _bytes_of(tar: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
 
 
 def _check(folder: Path, file: Path) -> None:
-    """What was unpacked is a run that can be used: settings, tokenizers and weights are what their names say."""
+    """Refuse an unpacked folder whose settings, tokenizers or weights cannot be used."""
     try:
         run = Run.open(folder)
         Tokenizers.load(run.tokenizer)
@@ -359,6 +359,6 @@ def _check(folder: Path, file: Path) -> None:
 
 
 def _free(folder: Path) -> int:
-    """Bytes that fit beside a folder that is not there yet."""
+    """Free bytes on the disk of a folder that does not exist yet."""
     there = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.is_dir())
     return shutil.disk_usage(there).free

@@ -1,7 +1,7 @@
-"""The card of a run: what it is, what it learned from, under which terms, how good it is and where it ends.
+"""The card of a run: what it is, its data, licence, scores and limits.
 
-It is Markdown with the header that model hubs read. Nothing is in it that the run does not know: what was never
-measured is said to be so. Nothing here imports torch.
+It is Markdown with the header that model hubs read. It has only what the run knows: what was not measured is said to
+be so. Nothing here imports torch.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ print(tokenizer.batch_decode(tokens, skip_special_tokens=True))"""
 
 @dataclass(frozen=True)
 class Measured:
-    """What `regard evaluate --json` found on one test set, as far as a card tells it."""
+    """The result of `regard evaluate --json` on one test set, as a card shows it."""
 
     test: str
     sentences: int
@@ -49,10 +49,10 @@ class Measured:
 
 
 def remember_scores(folder: Path, files: Sequence[Path]) -> None:
-    """Keep what evaluations printed in the run, each test set once, so that every later card has it."""
-    found = {each.test: each for each in (*scores_of(folder), *map(_measured, files))}
+    """Keep the outputs of evaluations in the run, each test set once, for every later card."""
+    measured = {each.test: each for each in (*scores_of(folder), *map(_measured, files))}
     with new_file(folder / SCORES) as file:
-        file.write((json.dumps([asdict(each) for each in found.values()], indent=2) + "\n").encode())
+        file.write((json.dumps([asdict(each) for each in measured.values()], indent=2) + "\n").encode())
 
 
 def _measured(path: Path) -> Measured:
@@ -68,7 +68,7 @@ def _measured(path: Path) -> Measured:
 
 
 def scores_of(folder: Path) -> tuple[Measured, ...]:
-    """What was kept in the run."""
+    """The scores that were kept in the run."""
     try:
         content = json.loads((folder / SCORES).read_bytes())
         return tuple(
@@ -99,7 +99,7 @@ def card(folder: Path, library: Library = "regard") -> str:
 
 
 def _header(run: Run, origin: Origin | None, library: Library) -> str:
-    """What a hub reads: languages, terms, library."""
+    """The header for hubs: languages, licence, library."""
     languages = languages_of(run.settings)
     codes = [] if languages is None else [languages.source, languages.target]
     lines = ["language:", *(f"- {plain(code)}" for code in codes)] if codes else []
@@ -204,7 +204,7 @@ def _made(run: Run) -> Iterator[str]:
 
 
 def write_card(folder: Path, out: Path | None = None) -> Path:
-    """Into the run, or where it is wanted."""
+    """Write the card into the run, or to ``out``."""
     path, text = out or folder / CARD, card(folder)
     with new_file(path) as file:
         file.write(text.encode())

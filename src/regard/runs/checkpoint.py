@@ -1,8 +1,8 @@
-"""Checkpoints: everything a run needs to go on as if it had never stopped, written so that none is ever half there.
+"""Checkpoints: everything a run needs to go on as if it had never stopped. A checkpoint is whole or absent.
 
-A checkpoint is a folder ``checkpoints/step-N`` with tensors in safetensors files, the rest as JSON, and a
-manifest with the hash of every file. It is written beside its place, flushed, and renamed; reading checks
-the hashes, so that a damaged checkpoint is refused by name and the one before it is used.
+It is a folder ``checkpoints/step-N`` with tensors in safetensors files, the rest as JSON, and a manifest with the hash
+of every file. It is written under another name, flushed, and renamed; reading checks the hashes, so that a damaged
+checkpoint is reported and the one before it is used.
 """
 
 from __future__ import annotations
@@ -22,26 +22,34 @@ from torch import Tensor, nn
 from regard.errors import ModelError
 from regard.files import new_file, new_folder, remove
 from regard.nn.fast.allocator import Unset
-from regard.runs.folder import Progress, Run, belongs, load_progress, seal, shapes, step_of, steps, used_weights, verify
+from regard.runs.folder import (
+    Progress,
+    Run,
+    belongs,
+    best_checkpoint,
+    load_progress,
+    named_checkpoint,
+    seal,
+    shapes,
+    step_of,
+    steps,
+    used_weights,
+    verify,
+)
 
 Model = TypeVar("Model", bound=nn.Module)
 Value = TypeVar("Value")
+PARTS = ("weights", "average", "optimizer")  # the files of tensors, and the fields of `Checkpoint`
 OPTIMIZER = "optimizer.safetensors"
 _NUMBERS = (
-    torch.float32,
-    torch.float64,
-    torch.float16,
-    torch.bfloat16,
-    torch.int64,
-    torch.int32,
-    torch.uint8,
-    torch.bool,
+    *(torch.float32, torch.float64, torch.float16, torch.bfloat16),
+    *(torch.int64, torch.int32, torch.uint8, torch.bool),
 )
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """All of a training at one moment."""
+    """The state of a training after a step."""
 
     progress: Progress
     weights: Mapping[str, Tensor]
@@ -50,7 +58,7 @@ class Checkpoint:
 
 
 def model_tensors(model: nn.Module) -> dict[str, Tensor]:
-    """Parameters and buffers by name, a shared one once."""
+    """Parameters and buffers by name; a shared one has its first name."""
     persistent = model.state_dict(keep_vars=True)
     first: dict[int, str] = {}
     for name, tensor in persistent.items():
@@ -59,36 +67,36 @@ def model_tensors(model: nn.Module) -> dict[str, Tensor]:
 
 
 def load_model(model: nn.Module, tensors: Mapping[str, Tensor], where: str) -> None:
-    """Put tensors into a model that must have exactly these."""
-    check_fit(model, {name: tensor.shape for name, tensor in tensors.items()}, where)
-    own = model_tensors(model)
+    """Copy tensors into a model that must have exactly these."""
+    _check_fit(model, {name: tensor.shape for name, tensor in tensors.items()}, where)
     with torch.no_grad():
-        for name, tensor in own.items():
+        for name, tensor in model_tensors(model).items():
             tensor.copy_(tensors[name])
 
 
-def check_fit(model: nn.Module, found: Mapping[str, Sequence[int]], where: str) -> None:
-    """Names and shapes of a model's tensors are those of a checkpoint."""
+def _check_fit(model: nn.Module, saved: Mapping[str, Sequence[int]], where: str) -> None:
+    """Refuse a checkpoint whose tensors have other names or shapes than the model's."""
     own = model_tensors(model)
-    for name in own.keys() ^ found.keys():
+    for name in own.keys() ^ saved.keys():
         side = "not in the checkpoint" if name in own else "not in the model"
         raise ModelError(f"{where}: {name} is {side}; the settings do not belong to these weights")
     for name, tensor in own.items():
-        if tuple(tensor.shape) != tuple(found[name]):
+        if tuple(tensor.shape) != tuple(saved[name]):
             raise ModelError(
-                f"{where}: {name} = {tuple(found[name])}: the model has {tuple(tensor.shape)}; "
+                f"{where}: {name} = {tuple(saved[name])}: the model has {tuple(tensor.shape)}; "
                 "the settings do not belong to these weights"
             )
 
 
 def check_shapes(make: Callable[[], nn.Module], path: Path) -> None:
-    """A model that is to be made has the shapes of a checkpoint's weights: before memory is taken for either."""
+    """Refuse a checkpoint whose shapes are not the model's, before memory is taken for either."""
     with torch.device("meta"), Unset():
-        check_fit(make(), _of_model(shapes(used_weights(path))), str(path))
+        _check_fit(make(), _of_model(shapes(used_weights(path))), str(path))
 
 
-def trained(make: Callable[[], Model], run: Run, path: Path, device: torch.device) -> Model:
-    """A model with the weights of a checkpoint, which are those of this run and belong to its settings."""
+def trained(make: Callable[[], Model], run: Run, device: torch.device, name: str | None = None) -> Model:
+    """A model with the weights of a run's best checkpoint, or of that with a name, checked against its settings."""
+    path = best_checkpoint(run) if name is None else named_checkpoint(run, name)
     verify(path)
     belongs(run, path)
     check_shapes(make, path)
@@ -99,7 +107,7 @@ def trained(make: Callable[[], Model], run: Run, path: Path, device: torch.devic
 
 
 def _of_model(tensors: Mapping[str, Value]) -> dict[str, Value]:
-    """What belongs to the model itself, of all that a training keeps."""
+    """The tensors of the model itself; a training also keeps others."""
     prefix = "model."
     return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
 
@@ -120,30 +128,25 @@ def load_optimizer(optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tenso
         number, _, part = name.partition(".")
         known = number.isdecimal() and len(number) < 10 and int(number) < len(parameters)
         if not known or (tensor.dim() and tensor.shape != parameters[int(number)].shape):
-            raise ModelError(f"optimizer: {name[:100]} = {tuple(tensor.shape)}: is of no parameter of this model")
+            raise ModelError(f"optimizer: {name[:100]} = {tuple(tensor.shape)}: belongs to no parameter of this model")
         state.setdefault(int(number), {})[part] = tensor
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
 
 
 def save(checkpoint: Checkpoint, folder: Path, belonging: Mapping[str, object] | None = None) -> Path:
-    """Write ``folder/step-N`` and what its weights belong to; after this returns it is on the disk, whole."""
+    """Write ``folder/step-N``, and what its weights belong to; it is on the disk when this returns."""
     path = folder / f"step-{checkpoint.progress.step}"
     with new_folder(path) as beside:
-        parts = {
-            "weights": checkpoint.weights,
-            "average": checkpoint.average,
-            "optimizer": checkpoint.optimizer,
-        }
         text = json.dumps(asdict(checkpoint.progress), indent=2) + "\n"
         (beside / "progress.json").write_text(text, encoding="utf-8")
-        for name, tensors in parts.items():
-            save_tensors(tensors, beside / f"{name}.safetensors")
+        for name in PARTS:
+            save_tensors(getattr(checkpoint, name), beside / f"{name}.safetensors")
         seal(beside, belonging)
     return path
 
 
 def save_tensors(tensors: Mapping[str, Tensor], path: Path, metadata: dict[str, str] | None = None) -> None:
-    """A safetensors file with the usual permissions; the library alone would let no other user read it."""
+    """Write a safetensors file with the usual permissions; the library's own let no other user read it."""
     path.touch()
     mode = path.stat().st_mode & 0o777
     save_file({name: each.detach().contiguous().cpu() for name, each in tensors.items()}, path, metadata)
@@ -151,9 +154,9 @@ def save_tensors(tensors: Mapping[str, Tensor], path: Path, metadata: dict[str, 
 
 
 def load(path: Path) -> Checkpoint:
-    """Read a checkpoint whose every byte is as it was written, or say which file is not."""
+    """Read a checkpoint; an error names the file that is not as it was written."""
     verify(path)
-    parts = {name: _tensors(path / f"{name}.safetensors") for name in ("weights", "average", "optimizer")}
+    parts = {name: _tensors(path / f"{name}.safetensors") for name in PARTS}
     if parts["average"]:
         expected = {name: tensor.shape for name, tensor in parts["weights"].items() if tensor.is_floating_point()}
         if {name: tensor.shape for name, tensor in parts["average"].items()} != expected:
@@ -170,14 +173,14 @@ def load_weights(path: Path) -> dict[str, Tensor]:
 
 
 def load_trained(path: Path) -> dict[str, Tensor]:
-    """The weights that were trained, whether or not there are averaged ones."""
+    """The trained weights, even if there are averaged ones."""
     verify(path)
     return _tensors(path / "weights.safetensors")
 
 
 def _tensors(path: Path) -> dict[str, Tensor]:
     try:
-        shapes(path)  # the library would take a header of any kind up to 100 MB
+        shapes(path)  # checks the header, of which the library reads up to 100 MB
         tensors = load_file(path)
     except SafetensorError as error:
         raise ModelError(f"{path}: cannot be read; {error}") from None
@@ -185,12 +188,12 @@ def _tensors(path: Path) -> dict[str, Tensor]:
         if tensor.dtype not in _NUMBERS:
             raise ModelError(f"{path}: {name[:100]} has numbers of a kind that no run has; it is damaged")
         if tensor.is_floating_point() and tensor.numel() and not all(map(torch.isfinite, tensor.aminmax())):
-            raise ModelError(f"{path}: {name[:100]} has numbers that are infinite, or none; it is damaged")
+            raise ModelError(f"{path}: {name[:100]} has numbers that are infinite or NaN; it is damaged")
     return tensors
 
 
 def judged(folder: Path) -> list[Path]:
-    """The checkpoints of validations that counted, oldest first: those that an average of the last is made of."""
+    """The checkpoints of validations that counted, oldest first: an average of the last is made of these."""
     return [path for path in steps(folder) if _is_judged(path)]
 
 

@@ -7,17 +7,17 @@ RUN/words.tsv           the words of the training text, for tagging
 RUN/checkpoints/step-N  see `regard.runs.checkpoint`
 RUN/best                the name of the best checkpoint
 RUN/log.jsonl           what happened
-RUN/origin.json         where an imported model comes from; see `regard.runs.folder`
-RUN/aligner.json        which attention shows the alignment, once it was asked for
-RUN/doubt.json          how doubt is measured, once it was asked for
-RUN/calibration.json    how much wider a forecaster's intervals are than it says, from its validation text
-RUN/faithful.json       which map to believe, once it was measured
+RUN/origin.json         where an imported model comes from
+RUN/aligner.json        which attention shows the alignment, once computed
+RUN/doubt.json          the calibration of doubt, once computed
+RUN/calibration.json    the factor by which a forecaster's intervals are widened
+RUN/faithful.json       which map is faithful, once measured
 RUN/report.html         the last report
 RUN/data/               the encoded corpus; made again when missing
-RUN/engines/            the model as other programs read it; see `regard.tasks.engines`
-RUN/tensorboard/        event files, where they were asked for
+RUN/engines/            the model converted for engines; see `regard.tasks.engines`
+RUN/tensorboard/        event files, with --tensorboard
 
-One run comes with the package; its name is ``demo`` wherever no folder is called so.
+One run comes with the package; ``demo`` means that run wherever no folder has this name.
 """
 
 from __future__ import annotations
@@ -40,23 +40,15 @@ from regard.files import is_leftover, locked, new_file
 from regard.settings import Settings, load_settings
 
 SETTINGS = "settings.toml"
-LOOKS = 500  # that a training waits for, one after the other, before it believes that the run is held
+LOOKS = 500  # attempts to lock a run that another process may only be testing
 MANIFEST = "manifest.json"
 BELONGS = "run.json"  # in a checkpoint: the run's settings and the hashes of its tokenizers
+ORIGIN = "origin.json"
 PARTS = (
     *(SETTINGS, "tokenizer", "labels.tsv", "words.tsv", "checkpoints", "best", "log.jsonl", "data", "tensorboard"),
-    *(
-        "aligner.json",
-        "doubt.json",
-        "calibration.json",
-        "faithful.json",
-        "report.html",
-        "engines",
-        "origin.json",
-        "README.md",
-        "scores.json",
-    ),
-    "shortlist.safetensors",  # made by version 0.1 on use; nothing reads it any more
+    "calibration.json",
+    *("aligner.json", "doubt.json", "faithful.json", "report.html", "engines", ORIGIN, "README.md", "scores.json"),
+    "shortlist.safetensors",  # of version 0.1; nothing reads it any more
 )
 _STEP = re.compile(r"step-(\d{1,18})")
 _FILE = re.compile(r"[\w-]{1,64}\.(json|safetensors)", re.ASCII)  # of a checkpoint
@@ -68,19 +60,19 @@ PACKAGED = Path(str(resources.files("regard"))) / DEMO
 
 
 def packaged() -> Path:
-    """Where the package keeps its own run. It is used as it is: nothing is ever written there."""
+    """The folder of the run that comes with the package. Nothing is ever written there."""
     return PACKAGED
 
 
 def resolve(folder: Path) -> Path:
-    """The folder that is meant: ``demo``, where there is no such folder, is the run of the package."""
+    """The folder itself, or that of the package's run for ``demo`` where there is no folder of that name."""
     meant = folder == Path(DEMO) and not folder.exists() and (packaged() / SETTINGS).is_file()
     return packaged() if meant else folder
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a training stands. Plain numbers."""
+    """How far a training is. Plain numbers."""
 
     step: int = 0
     epoch: int = 0
@@ -90,10 +82,10 @@ class Progress:
     best: float | None = None  # the best value of the metric so far, higher is better
     best_step: int = 0
     stale: int = 0  # validations since the best
-    judged: int = 0  # the last step whose validation counted; an average of the last is made of such
+    judged: int = 0  # the last step whose validation counted; averages of the last checkpoints use such steps
     since_step: int = 0  # where the present schedule began: not at 0 in a run that was given more time or steps
     since_seconds: float = 0.0
-    general: float | None = None  # the loss on the general test set before the first step, where one is watched
+    general: float | None = None  # the loss on the general test set, if there is one, before the first step
 
 
 @dataclass(frozen=True)
@@ -119,7 +111,7 @@ class Run:
         return cls(folder, settings).write()
 
     def write(self) -> Run:
-        """Keep the settings in the folder."""
+        """Write the settings into the folder."""
         with new_file(self.folder / SETTINGS) as file:
             file.write(self.settings.to_toml().encode())
         return self
@@ -134,8 +126,8 @@ class Run:
             raise ModelError(f"{folder}: is not a run: it has no settings.toml; regard train makes one")
         beside = [path.name for path in folder.parent.glob("*") if (path / SETTINGS).is_file()]
         hint = f"regard runs ls {folder.parent}" if beside else ""
-        named = folder == Path(folder.name) and (packaged() / SETTINGS).is_file()  # it could be that of the package
-        known = [*beside, DEMO] if named else beside
+        plain = folder == Path(folder.name) and (packaged() / SETTINGS).is_file()  # a name alone may mean `demo`
+        known = [*beside, DEMO] if plain else beside
         near = did_you_mean(folder.name, known) if known else "regard train makes one"
         if folder.name == DEMO and folder != packaged():
             near = "regard demo trains one; the name demo alone is the run that comes with Regard"
@@ -143,19 +135,19 @@ class Run:
 
     @property
     def is_packaged(self) -> bool:
-        """Whether it is the one in the package."""
+        """Whether it comes with the package."""
         return self.folder == packaged()
 
     @property
     def place(self) -> str:
-        """What to call it by, in a command."""
+        """Its name in a command."""
         return DEMO if self.is_packaged else str(self.folder)
 
     @property
     def cache(self) -> Path:
-        """Where what is made of a run on use is kept: the run's folder or, if it may only be read, one of the user's.
+        """The folder for files that are computed from a run: its own or, if that is read-only, one in the user's cache.
 
-        The latter is named after the weights, so that nothing is taken for another run's.
+        The latter is named after the weights, so that two runs never share it.
         """
         if not self.is_packaged and os.access(self.folder, os.W_OK):
             return self.folder
@@ -200,11 +192,11 @@ class Run:
         return self.cache / "engines"
 
 
-# Checkpoints, as far as they can be understood without their tensors
+# Checkpoints, without their tensors
 
 
 def steps(folder: Path) -> list[Path]:
-    """The checkpoints in a folder, oldest first. What a crash left half-written has another name."""
+    """The checkpoints in a folder, oldest first. One that a crash left half-written has another name."""
     found = [path for path in folder.glob("step-*") if _STEP.fullmatch(path.name) and path.is_dir()]
     return sorted(found, key=step_of)
 
@@ -233,7 +225,7 @@ def best_checkpoint(run: Run) -> Path:
 
 
 def named_checkpoint(run: Run, name: str) -> Path:
-    """A checkpoint by its name. Only those that are there are known, so that no path can be smuggled in."""
+    """A checkpoint by its name, which must be one of those that exist: a path is refused."""
     known = {path.name: path for path in steps(run.checkpoints)}
     if name not in known:
         raise ModelError(f"checkpoint = {name[:100]}: run {run.folder.name} has none; {did_you_mean(name, known)}")
@@ -241,13 +233,13 @@ def named_checkpoint(run: Run, name: str) -> Path:
 
 
 def belonging(run: Run) -> dict[str, Any]:
-    """What the weights of a run belong to: they say nothing without the very tokenizers, labels and settings that they
-    were trained with. A training asks when it begins; what is changed in the folder afterwards is not what it uses."""
+    """The settings and the hashes of the tokenizers and labels that the weights of a run are trained with. Read when a
+    training begins: later changes in the folder do not affect it."""
     return {"settings": _meaning(run.settings), "files": _shared(run.folder)}
 
 
 def seal(path: Path, belonging: Mapping[str, object] | None) -> None:
-    """Write down what the weights of a checkpoint belong to, where that is known, and the hash of every file of it."""
+    """Write what the weights of a checkpoint belong to, if that is known, and the hash of each of its files."""
     if belonging is not None:
         (path / BELONGS).write_text(json.dumps(belonging, indent=2) + "\n", encoding="utf-8")
     hashes = {file.name: digest(file) for file in sorted(path.iterdir()) if file.name != MANIFEST}
@@ -261,18 +253,16 @@ def _shared(folder: Path) -> dict[str, str]:
 
 
 def _meaning(settings: Settings) -> dict[str, Any]:
-    """The settings that say what the weights do. Where the text is and how to train may change."""
+    """The settings that the weights depend on. The place of the text and the way to train may change."""
     values = settings.model_dump(mode="json")
     chosen = {name: values[name] for name in ("task", "pool", "model", "text")}
-    chosen["model"].pop("vectors")  # they are in the weights now
+    chosen["model"].pop("vectors")  # they are in the weights
     return {**chosen, "data": {"longest": settings.data.longest}}
 
 
 def belongs(run: Run, path: Path) -> bool:
-    """Refuse tokenizers, labels or settings that are not those of a checkpoint; False where it does not say which.
-
-    What Regard wrote before it kept these hashes does not.
-    """
+    """Refuse tokenizers, labels or settings that are not those of a checkpoint; False for a checkpoint of an older
+    version, which has no hashes of them."""
     try:
         known = json.loads((path / BELONGS).read_bytes())
         files, settings = dict(known["files"]), flat(known["settings"])
@@ -294,14 +284,14 @@ def belongs(run: Run, path: Path) -> bool:
 
 def flat(values: dict[str, Any], before: str = "") -> dict[str, Any]:
     """Settings by their dotted names."""
-    found: dict[str, Any] = {}
+    dotted: dict[str, Any] = {}
     for name, value in values.items():
-        found |= flat(value, f"{before}{name}.") if isinstance(value, dict) else {f"{before}{name}": value}
-    return found
+        dotted |= flat(value, f"{before}{name}.") if isinstance(value, dict) else {f"{before}{name}": value}
+    return dotted
 
 
 def verify(path: Path) -> None:
-    """Every file of a checkpoint is what was written, by the hashes in its manifest."""
+    """Check every file of a checkpoint against the hashes in its manifest."""
     for name, expected in manifest(path).items():
         file = path / name
         if not file.is_file() or digest(file) != expected:
@@ -312,7 +302,7 @@ def manifest(path: Path) -> dict[str, str]:
     """The hash of every file of a checkpoint, by its name."""
     try:
         hashes = json.loads((path / MANIFEST).read_bytes())
-        if not all(_FILE.fullmatch(name) for name in hashes):  # nothing outside the folder is looked at
+        if not all(_FILE.fullmatch(name) for name in hashes):  # a path out of the folder is refused
             raise ValueError
         return {name: str(expected) for name, expected in hashes.items()}
     except (FileNotFoundError, ValueError, AttributeError, TypeError, RecursionError):
@@ -320,7 +310,7 @@ def manifest(path: Path) -> dict[str, str]:
 
 
 def load_progress(path: Path) -> Progress:
-    """Where the training stood when a checkpoint was written."""
+    """The progress of the training when a checkpoint was written."""
     try:
         values = json.loads((path / "progress.json").read_bytes())
         progress = Progress(**values)
@@ -332,7 +322,7 @@ def load_progress(path: Path) -> Progress:
 
 
 def _is_plain(progress: Progress) -> bool:
-    """Whether all numbers are such as a training has."""
+    """Whether all numbers are in the range of a training's."""
     values: dict[str, object] = dict(asdict(progress))
     tested = values.pop("best"), values.pop("general")
     times = values.pop("seconds"), values.pop("since_seconds")
@@ -344,9 +334,9 @@ def _is_plain(progress: Progress) -> bool:
 
 
 def shapes(path: Path) -> dict[str, list[int]]:
-    """The shape of every tensor in a safetensors file, by name: its header says, and the rest is not read.
+    """The shape of every tensor in a safetensors file, by name, from its header alone.
 
-    A header that claims what the file has no room for is refused before anything is made of it.
+    A header whose tensors do not fit into the file is refused before memory is taken for them.
     """
     try:
         with path.open("rb") as file:
@@ -361,7 +351,7 @@ def shapes(path: Path) -> dict[str, list[int]]:
 
 
 def _shape(entry: Any, room: int) -> list[int]:
-    """The shape of a tensor whose numbers, of one to eight bytes, are where its header says."""
+    """The shape of a tensor, if its numbers, of one to eight bytes each, fit into the ``room`` of the file."""
     shape, (begin, end) = list(entry["shape"]), entry["data_offsets"]
     numbers = (*shape, begin, end)
     if len(shape) > _AXES or not all(type(number) is int and 0 <= number <= _MOST for number in numbers):
@@ -383,15 +373,14 @@ def digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-# Who trains
+# Locks
 
 
 @contextmanager
 def occupied(folder: Path) -> Iterator[None]:
-    """Hold a run for the time of a training, so that no two processes write into it.
+    """Lock a run for the time of a training, so that no two processes write into it.
 
-    The lock is the system's and ends with the process, however that ends. Where a file system has no locks, there
-    is none.
+    The lock is the system's and ends with the process, however that ends. On a file system without locks there is none.
     """
     for _ in range(LOOKS):
         with locked(folder) as free:
@@ -405,19 +394,17 @@ def occupied(folder: Path) -> Iterator[None]:
 
 
 def is_occupied(folder: Path) -> bool:
-    """Whether a process trains this run now."""
+    """Whether a process is training this run."""
     with locked(folder, shared=True) as free:
         return free is False
 
 
-# Where an imported model comes from: ``origin.json`` in its run. Nothing here imports torch.
-
-ORIGIN = "origin.json"
+# Where an imported model comes from: ``origin.json`` in its run
 
 
 @dataclass(frozen=True)
 class Origin:
-    """What an import was made of. A licence that is not stated is an empty text: nobody may guess one."""
+    """What an import was made of. A licence that is not stated is empty, never guessed."""
 
     format: str  # such as CTranslate2 6, int8
     name: str  # what the model was called
@@ -426,7 +413,7 @@ class Origin:
     notices: tuple[tuple[str, str], ...] = ()  # texts that came with the model: its licence, its README
 
     def __str__(self) -> str:
-        """In one line, for people."""
+        """In one line."""
         return f"{self.name}, {self.format}; licence: {self.licence or 'not stated'}"
 
     def save(self, folder: Path) -> None:
@@ -437,7 +424,7 @@ class Origin:
 
 
 def origin_of(folder: Path) -> Origin | None:
-    """Of the run in a folder; None for one that was trained here from the beginning."""
+    """The origin of the run in a folder; None for one that was trained by Regard from the beginning."""
     try:
         values = json.loads((folder / ORIGIN).read_bytes())
         texts = {name: str(values[name]) for name in ("format", "name", "licence")}

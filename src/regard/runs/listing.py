@@ -1,5 +1,5 @@
-"""Many runs: what there is in a folder, how each stands, which is best, and how one is renamed, put into the trash and
-taken back. Nothing here imports torch.
+"""Many runs: those in a folder, the state of each, which is best; renaming, the trash and leftovers. Nothing here
+imports torch.
 """
 
 from __future__ import annotations
@@ -50,19 +50,19 @@ from regard.settings import (
 from regard.settings.languages import languages_of
 
 State = Literal["prepared", "running", "interrupted", "finished", "unreadable", "failed"]  # failed: before it was a run
-TRASH = ".trash"  # beside the runs: what was removed and can be taken back
+TRASH = ".trash"  # beside the runs: the runs that were removed and can be restored
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-_TRASHED = re.compile(r"(.+)-(\d{8}-\d{6}(?:-\d+)?)")  # name, and when it was put away
+_TRASHED = re.compile(r"(.+)-(\d{8}-\d{6}(?:-\d+)?)")  # name, and the time of its removal
 _DEEPEST = 4  # folders below the one that is searched
-_LOWER = frozenset(("perplexity",))  # scores of which less is better
+_LOWER = frozenset(("perplexity",))  # scores that are better when lower
 
 
 @dataclass(frozen=True)
 class Summary:
-    """A run at a glance."""
+    """The main facts about a run."""
 
     name: Annotated[str, Field(examples=["demo"])]
-    folder: Annotated[str, Field(exclude=True)]  # no client is told where on the disk something is
+    folder: Annotated[str, Field(exclude=True)]  # no client learns paths of the server
     state: State
     note: Annotated[str, Field(description="What is wrong, where something is.")] = ""
     task: Annotated[str, Field(examples=["translate"])] = ""
@@ -104,7 +104,7 @@ class CheckpointSummary:
 
 @dataclass(frozen=True)
 class RunDetails:
-    """All that `regard runs show` tells of a run."""
+    """Everything that `regard runs show` prints about a run."""
 
     summary: Summary
     settings: dict[str, Any]
@@ -115,7 +115,7 @@ class RunDetails:
 
 
 def find(folder: Path) -> Iterator[Path]:
-    """The run folders in a folder, by name; a run itself stands for itself. Links are not followed."""
+    """The run folders in a folder, by name; of a run, itself. Links are not followed."""
     if not folder.is_dir():
         raise ModelError(f"{folder}: no such folder; regard train makes runs/PRESET, or what --out names")
     yield from _find(folder, _DEEPEST)
@@ -127,7 +127,7 @@ def _find(folder: Path, deep: int) -> Iterator[Path]:
             yield folder
             return
         inside = [path for path in sorted(folder.iterdir() if deep else ()) if _is_plain(path)]
-    except PermissionError:  # of another user, and perhaps a run: it is named as one that cannot be read
+    except PermissionError:  # of another user, and perhaps a run: it is listed as unreadable
         yield folder
         return
     for path in inside:
@@ -140,13 +140,12 @@ def _is_plain(path: Path) -> bool:
 
 
 def summarise(folder: Path, name: str = "") -> Summary:
-    """How a run stands. One that cannot be read is described all the same."""
-    name = name or folder.name
-    known = Summary(name, str(folder), "unreadable")
+    """The summary of a run; of one that cannot be read, with a note."""
+    known = Summary(name or folder.name, str(folder), "unreadable")
     try:
         known = replace(known, changed=_changed(folder), bytes=size(folder))
         return _summary(Run.open(folder), known)
-    except Exception as problem:  # whatever it is, the other runs are not to suffer for it
+    except Exception as problem:  # one damaged run must not hide the others
         return replace(known, note=str(failure(problem) or f"{folder}: cannot be read; {problem!r}"))
 
 
@@ -168,7 +167,7 @@ def _summary(run: Run, known: Summary) -> Summary:
 
 
 def by_settings(settings: Settings) -> dict[str, Any]:
-    """What the settings alone say of a summary."""
+    """The fields of a summary that follow from the settings."""
     return {
         "task": settings.task,
         "languages": str(languages_of(settings) or ""),
@@ -182,7 +181,7 @@ def by_settings(settings: Settings) -> dict[str, Any]:
 
 
 def _finite(value: float | None) -> float | None:
-    """A number that JSON has, or none."""
+    """The number, or None where JSON has no such number."""
     return value if value is not None and math.isfinite(value) else None
 
 
@@ -219,12 +218,12 @@ def _progress(run: Run) -> Progress:
 
 
 def _state(run: Run, progress: Progress) -> State:
-    """What the newest checkpoint and the settings say, and whether a process holds the run now."""
+    """From the newest checkpoint and the settings, and whether a process has locked the run."""
     if is_occupied(run.folder):
         return "running"
     if not steps(run.checkpoints):
         return "prepared"
-    imported = not progress.step and (run.folder / ORIGIN).exists()  # others have trained it
+    imported = not progress.step and (run.folder / ORIGIN).exists()  # it was trained elsewhere
     return "finished" if imported or _is_over(run.settings.train, progress) else "interrupted"
 
 
@@ -234,7 +233,7 @@ def _is_over(train: TrainSettings, progress: Progress) -> bool:
 
 
 def parameters(run: Run) -> int | None:
-    """How many numbers were learned, from the header of the best weights; None before the first checkpoint."""
+    """The number of parameters, from the header of the best weights; None before the first checkpoint."""
     if not steps(run.checkpoints):
         return None
     folder = best_checkpoint(run)
@@ -249,8 +248,8 @@ def parameters(run: Run) -> int | None:
 def preset_of(model: ModelSettings) -> str:
     """The preset whose architecture a model has: the same kinds of parts, and of those the nearest in size."""
     parts, sizes = _parts(model)
-    near = [(name, *known) for name, known in _presets().items() if known[0] == parts]
-    return min(near, key=lambda each: _distance(each[2], sizes))[0] if near else ""
+    near = {name: known for name, (kinds, known) in _presets().items() if kinds == parts}
+    return min(near, key=lambda name: _distance(near[name], sizes), default="")
 
 
 @cache
@@ -259,14 +258,14 @@ def _presets() -> dict[str, tuple[dict[str, Any], dict[str, float]]]:
 
 
 def _parts(model: ModelSettings) -> tuple[dict[str, Any], dict[str, float]]:
-    """What kinds of parts a model has, and how large it is."""
+    """The kinds of a model's parts, and its sizes."""
     if isinstance(model, RecurrentModel):
         decoder = model.decoder
-        found: dict[str, Any] = {"cell": model.cell, "reverse": model.reverse, "decoder": decoder.kind}
+        parts: dict[str, Any] = {"cell": model.cell, "reverse": model.reverse, "decoder": decoder.kind}
         if not isinstance(decoder, ContextDecoderSettings):
             attention = decoder.attention
-            found |= {"score": attention.score, "selection": attention.selection, "window": attention.window.kind}
-        return found, {"width": model.width, "hidden": model.hidden, "depth": model.depth}
+            parts |= {"score": attention.score, "selection": attention.selection, "window": attention.window.kind}
+        return parts, {"width": model.width, "hidden": model.hidden, "depth": model.depth}
     depths = {"encoder": model.encoder_depth, "decoder": model.decoder_depth, "heads": model.heads}
     kinds = {"kind": model.kind, "autoregression": model.autoregression}
     return kinds, {"width": model.width, "hidden": model.hidden, **depths}
@@ -280,7 +279,7 @@ _CELLS = {"elman": "Elman network", "gru": "GRU", "lstm": "LSTM"}
 
 
 def architecture(model: ModelSettings, task: str = "translate") -> str:
-    """What kind of model it is, in words."""
+    """The kind and the sizes of a model, in words."""
     if not isinstance(model, RecurrentModel):
         reads, writes = task != "language", task in ("translate", "language", "forecast")
         depths = [model.encoder_depth] * reads + [model.decoder_depth] * writes
@@ -290,9 +289,10 @@ def architecture(model: ModelSettings, task: str = "translate") -> str:
     words = [_CELLS[model.cell] + (", both ways" if model.bidirectional and task != "language" else "")]
     if task == "translate":
         decoder = model.decoder
-        attention = "" if isinstance(decoder, ContextDecoderSettings) else f"{decoder.kind.title()} attention"
-        score = "" if isinstance(decoder, ContextDecoderSettings) else f" ({decoder.attention.score})"
-        words.append(f"{attention}{score}" if attention else "no attention")
+        if isinstance(decoder, ContextDecoderSettings):
+            words.append("no attention")
+        else:
+            words.append(f"{decoder.kind.title()} attention ({decoder.attention.score})")
     words.append(f"{model.depth} {'layer' if model.depth == 1 else 'layers'}")
     return ", ".join((*words, f"width {model.width}"))
 
@@ -300,14 +300,13 @@ def architecture(model: ModelSettings, task: str = "translate") -> str:
 # Which is best
 
 
-def best_first(found: Iterable[Summary]) -> list[Summary]:
+def best_first(runs: Iterable[Summary]) -> list[Summary]:
     """Runs of one task and language pair in order of quality.
 
-    A run on a user's own text comes before those on the built-in corpus, then the higher score of the best
-    validation, then the newer; a run without a score comes after all that have one, and the one of the package after
-    its equals.
+    Runs with a score come first; of these, runs on a user's own text before those on the built-in corpus; then the
+    better score of the best validation; of equals, the run of the package is last and a newer one first.
     """
-    return sorted(found, key=_rank)
+    return sorted(runs, key=_rank)
 
 
 def _rank(summary: Summary) -> tuple[bool, bool, float, bool, float]:
@@ -318,40 +317,39 @@ def _rank(summary: Summary) -> tuple[bool, bool, float, bool, float]:
 
 
 def is_usable(summary: Summary) -> bool:
-    """Whether there is a model: a run that is only prepared, or cannot be read, has none."""
+    """Whether the run has a model, unlike one that is only prepared or cannot be read."""
     return summary.state != "unreadable" and summary.parameters is not None
 
 
 def size(path: Path) -> int:
-    """Bytes of a file, or of all files in a folder. Links count as nothing, and so does what a training removes
-    meanwhile."""
+    """Bytes of a file, or of all files in a folder, without links and files that a training removes meanwhile."""
     total = 0
     for file in (Path(root) / name for root, _, names in os.walk(path) for name in names) if path.is_dir() else (path,):
         with contextlib.suppress(FileNotFoundError):
-            found = file.lstat()
-            total += 0 if stat.S_ISLNK(found.st_mode) else found.st_size
+            status = file.lstat()
+            total += 0 if stat.S_ISLNK(status.st_mode) else status.st_size
     return total
 
 
 def _changed(folder: Path) -> float:
-    """When something last happened in a run."""
-    places = (folder / name for name in (SETTINGS, "log.jsonl", "best", "checkpoints"))
-    return max((path.stat().st_mtime for path in places if path.exists()), default=0.0)
+    """The time of the last change of a run."""
+    paths = (folder / name for name in (SETTINGS, "log.jsonl", "best", "checkpoints"))
+    return max((path.stat().st_mtime for path in paths if path.exists()), default=0.0)
 
 
 def foreign(folder: Path) -> list[str]:
-    """What is in a run folder and not of the run."""
+    """The names in a run folder that are no part of a run."""
     return sorted(path.name for path in folder.iterdir() if path.name not in PARTS)
 
 
 def is_fixed(folder: Path) -> bool:
-    """Whether a run comes with the package: it can be used, and nothing else."""
+    """Whether a run comes with the package, and can be neither renamed nor removed."""
     return resolve(folder).resolve() == packaged().resolve()
 
 
 def removable(folder: Path) -> Run:
-    """The run that may be renamed or removed: one whose settings are ours, in a folder and not a link, and not in
-    training; and not the one that comes with the package."""
+    """The run of a folder, if it may be renamed or removed: a folder with settings and not a link, not in training, and
+    not the run of the package."""
     if is_fixed(folder):
         raise ModelError(f"{folder.name}: comes with Regard, and is neither renamed nor removed; train one of your own")
     if folder.is_symlink():
@@ -363,23 +361,21 @@ def removable(folder: Path) -> Run:
 
 
 def remove_run(folder: Path) -> None:
-    """Take a run away for good, whole and at once."""
+    """Remove a run for good, whole and at once."""
     remove(removable(folder).folder)
 
 
-# Renaming, the trash, and back
+# Renaming and the trash
 
 
 def rename_run(folder: Path, name: str) -> Path:
-    """Give a run another name, in the same place."""
+    """Give a run another name in the same folder."""
     run = removable(folder)
-    place = vacant(run.folder.parent, name)
-    run.folder.rename(place)
-    return place
+    return run.folder.rename(vacant(run.folder.parent, name))
 
 
 def vacant(parent: Path, name: str) -> Path:
-    """Where a run of this name would be; complains if it cannot have it."""
+    """The path of a new run of this name; a name that is taken or not allowed is refused."""
     if not NAME.fullmatch(name):
         raise SettingsError(f"name = {name[:100]}: not a name for a run; use letters, digits, '.', '_' and '-'")
     if (parent / name).exists() or (parent / name).is_symlink():
@@ -388,7 +384,7 @@ def vacant(parent: Path, name: str) -> Path:
 
 
 def trash_run(folder: Path) -> Path:
-    """Put a run into the trash beside it; `restore_run` takes it back."""
+    """Move a run into the trash beside it; `put_back` restores it."""
     return put_away(removable(folder).folder)
 
 
@@ -398,27 +394,22 @@ def put_away(folder: Path) -> Path:
     trash.mkdir(exist_ok=True)
     stamp = time.strftime("%Y%m%d-%H%M%S")
     names = (f"{folder.resolve().name}-{stamp}{more}" for more in ("", *(f"-{count}" for count in range(2, 100))))
-    place = next(trash / name for name in names if not (trash / name).exists())
-    folder.rename(place)
-    return place
+    return folder.rename(next(trash / name for name in names if not (trash / name).exists()))
 
 
 def put_back(parent: Path, name: str) -> Path:
-    """Take what was put away last under this name out of the trash."""
-    place = parent / name
-    found = trashed(parent).get(name, [])
-    if not found:
-        known = trashed(parent)
+    """Restore the folder of this name that was moved into the trash last."""
+    path, known = parent / name, trashed(parent)
+    if name not in known:
         near = did_you_mean(name, known) if known else "it is empty"
-        raise ModelError(f"{place}: is not in the trash; {near}")
-    if place.exists() or place.is_symlink():
-        raise ModelError(f"{place}: is there again; rename that first, then restore")
-    found[-1].rename(place)
-    return place
+        raise ModelError(f"{path}: is not in the trash; {near}")
+    if path.exists() or path.is_symlink():
+        raise ModelError(f"{path}: is there again; rename that first, then restore")
+    return known[name][-1].rename(path)
 
 
 def trashed(parent: Path) -> dict[str, list[Path]]:
-    """What is in the trash of a folder, by name, the oldest first."""
+    """The folders in the trash of a folder, by name, the oldest first."""
     known: dict[str, list[Path]] = {}
     trash = parent / TRASH
     for path in sorted(trash.iterdir(), key=_when) if trash.is_dir() else []:
@@ -428,26 +419,26 @@ def trashed(parent: Path) -> dict[str, list[Path]]:
 
 
 def _when(path: Path) -> tuple[str, int]:
-    found = _TRASHED.fullmatch(path.name)
-    day, clock, *more = found[2].split("-") if found else ("", "")
+    match = _TRASHED.fullmatch(path.name)
+    day, clock, *more = match[2].split("-") if match else ("", "")
     return day + clock, int(more[0]) if more else 1
 
 
-# What is left over
+# Leftovers
 
 
 def leftovers(folder: Path) -> list[Path]:
-    """What killed processes left half-written in a folder of runs, in its runs and among its corpora.
+    """The half-written files of killed processes in a folder of runs, in its runs and among its corpora.
 
     Nothing in a run that is being trained, and nothing that a process is writing now.
     """
-    beside = folder.resolve().parent / "corpora"  # where uploads were kept once
-    places = [folder, *_places(folder, _DEEPEST), *([beside, *_places(beside, 1)] if beside.is_dir() else [])]
-    return [path for place in places for path in files.leftovers(place)]
+    beside = folder.resolve().parent / "corpora"  # where older versions kept uploads
+    folders = [folder, *_inside(folder, _DEEPEST), *([beside, *_inside(beside, 1)] if beside.is_dir() else [])]
+    return [path for each in folders for path in files.leftovers(each)]
 
 
-def _places(folder: Path, deep: int) -> Iterator[Path]:
-    """The folders in which something may be left over: down to the runs, and all of a run that is not being trained."""
+def _inside(folder: Path, deep: int) -> Iterator[Path]:
+    """The folders that may have leftovers: down to the runs, and all of a run that is not being trained."""
     try:
         is_run = (folder / SETTINGS).is_file()
         if is_run and is_occupied(folder):
@@ -457,17 +448,16 @@ def _places(folder: Path, deep: int) -> Iterator[Path]:
         return
     for path in inside:
         yield path
-        yield from _places(path, 2 if is_run else deep - 1)
+        yield from _inside(path, 2 if is_run else deep - 1)
 
 
 def trash_of(folder: Path) -> list[Path]:
-    """What lies in the trash of a folder of runs and of its corpora."""
-    parents = [folder, folder / "corpora", folder.resolve().parent / "corpora"]
-    found: list[Path] = []
-    for parent in parents:
+    """The folders in the trash of a folder of runs and of its corpora."""
+    paths: list[Path] = []
+    for parent in (folder, folder / "corpora", folder.resolve().parent / "corpora"):
         with contextlib.suppress(PermissionError):  # of another user
-            found += [path for several in trashed(parent).values() for path in several]
-    return found
+            paths += [path for several in trashed(parent).values() for path in several]
+    return paths
 
 
 _BLOCKS = "▁▂▃▄▅▆▇█"

@@ -14,14 +14,12 @@ from dataclasses import MISSING, asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
-# What people see of a model while it trains: samples, and one sentence that is watched. Plain data, without torch.
-
 Weights = tuple[tuple[float, ...], ...]  # (T, S)
 
 
 @dataclass(frozen=True)
 class ValidationSample:
-    """A held-out text, the right answer, and what the model writes now."""
+    """A held-out text, the right answer, and the model's output now."""
 
     source: str
     reference: str
@@ -30,7 +28,7 @@ class ValidationSample:
 
 @dataclass(frozen=True)
 class Watched:
-    """What the model writes for the sentence that is watched and, if it attends to a source, where it looked."""
+    """The model's output for the watched sentence now and, if it attends to a source, the attention."""
 
     text: str
     output: str
@@ -41,15 +39,15 @@ class Watched:
 
 LONGEST = 1 << 26  # bytes of a log that are read: days of training
 LONGEST_LINE = 1 << 20
-MOST = 200_000  # events that are kept of it
-KNOWN = 1 << 16  # bytes before the place where reading goes on that must still be the same
-NAMED_LOG = "REGARD_LOG"  # a variable that names a file: ``regard`` writes what it says there too, as events
+MOST = 200_000  # events of a log that are kept
+KNOWN = 1 << 16  # bytes before the offset that must be unchanged for reading to go on
+NAMED_LOG = "REGARD_LOG"  # an environment variable with a file, to which ``regard`` writes its lines as events too
 OUTLINES = 256  # logs whose outline is kept
 
 
 @dataclass(frozen=True)
 class Moment:
-    """How the training goes, over the steps since the last moment."""
+    """The training's numbers, over the steps since the last moment."""
 
     step: int
     epoch: int
@@ -67,7 +65,7 @@ class Moment:
 
 @dataclass(frozen=True)
 class Validation:
-    """How good the model is."""
+    """The result of a validation."""
 
     step: int
     epoch: int
@@ -77,7 +75,7 @@ class Validation:
     name: str
     best: bool
     samples: tuple[ValidationSample, ...] = ()
-    general_loss: float | None = None  # on the general test set, where one is watched
+    general_loss: float | None = None  # on the general test set, if there is one
     general_score: float | None = None
     general_before: float | None = None  # its loss before the first step
 
@@ -96,33 +94,36 @@ def clock(seconds: float) -> str:
 
 
 class Listener(Protocol):
-    """Follows a training: a terminal, a log, TensorBoard, a page."""
+    """Gets the events of a training: a terminal, a log, TensorBoard, a page."""
 
     def moment(self, moment: Moment) -> None: ...
 
     def validation(self, validation: Validation) -> None: ...
 
     def watch(self, step: int, watched: Watched) -> None:
-        """How far the sentence that is watched has come."""
+        """The watched sentence as the model writes it after a step."""
 
     def tell(self, line: str) -> None:
-        """A sentence for people."""
+        """A line of text."""
 
 
 def append(path: Path, event: str, values: Mapping[str, object]) -> None:
-    """Write an event, which is a line."""
+    """Write an event as a line."""
     record = {"event": event, "time": round(time.time(), 3), **values}
     with path.open("a", encoding="utf-8") as file:
         file.write(json.dumps(record, ensure_ascii=False) + "\n")
 
 
 class Log:
-    """Appends to ``log.jsonl`` and passes everything on."""
+    """Appends all events to ``log.jsonl`` and passes them on to other listeners."""
 
     def __init__(self, path: Path, *others: Listener) -> None:
         self._path = path
         self._others = others
-        if path.is_file() and _end(path, 1) not in (b"", b"\n"):  # killed while writing: the next line is its own
+        if path.is_file() and _last_byte(path) not in (
+            b"",
+            b"\n",
+        ):  # killed while writing: the next event begins a line
             with path.open("ab") as file:
                 file.write(b"\n")
 
@@ -148,24 +149,24 @@ class Log:
 
 
 class LogReader:
-    """Reads a log while it is being written: each time the whole lines that were added since, some at a time.
+    """Reads a log while it is being written: each call gives some of the whole lines that were added since.
 
-    A log that has become shorter, or another file, or was written anew, is `stale`: read it from the beginning.
+    A log that has become shorter, was replaced or written again is `stale`: read it from the beginning.
     """
 
     def __init__(self, path: Path, most: int | None = None) -> None:
-        """Of a log that has more than ``most`` bytes, the end is read."""
+        """Of a log with more than ``most`` bytes only the end is read."""
         self._path = path
         self._offset = max(0, path.stat().st_size - most) if most is not None and path.is_file() else 0
         self._line = 0
         self._file: tuple[int, int] | None = None
-        self._before = 0, 0  # how many bytes before the offset were looked at, and their sum
-        self._endless = False  # whether we are in the middle of a line that is too long to be one
-        self.rest = b""  # what stands after the last line end
+        self._before = 0, 0  # a number of bytes before the offset, and their checksum
+        self._endless = False  # whether the offset is inside a line that is too long to be an event
+        self.rest = b""  # the bytes after the last line end
         self.stale = False
 
     def read(self) -> list[tuple[int, bytes]] | None:
-        """The next lines with their numbers, empty ones apart; None where there is nothing new."""
+        """The next lines that are not empty, with their numbers; None if there is nothing new."""
         try:
             with self._path.open("rb") as file:
                 if not self._is_known(file):
@@ -183,7 +184,7 @@ class LogReader:
         return self._numbered(whole.split(b"\n")) if newline else self._skip()
 
     def _skip(self) -> list[tuple[int, bytes]]:
-        """Half of a line that is too long."""
+        """Skip a part of a line that is too long."""
         self._endless, self.rest = True, b""
         return []
 
@@ -194,7 +195,7 @@ class LogReader:
         return found[1:] if skip else found
 
     def _is_known(self, file: BinaryIO) -> bool:
-        """Whether this is still what was read before; the file stands where reading goes on."""
+        """Whether this is still the file that was read before; leaves it at the offset."""
         seen = os.fstat(file.fileno())
         if self._file is None:
             self._file = seen.st_dev, seen.st_ino
@@ -210,7 +211,7 @@ class LogReader:
 
 
 class Outline:
-    """What a log says at a glance, kept while it grows."""
+    """The last and the best events of a log, kept while it grows."""
 
     def __init__(self, path: Path) -> None:
         self.last: dict[str, Any] | None = None  # step or validation
@@ -228,11 +229,11 @@ class Outline:
         while (lines := self._reader.read()) is not None:
             for _, line in lines:
                 self._add(parse_event(line))
-        self._add(parse_event(self._reader.rest))  # as often as it is looked at: the same event changes nothing
+        self._add(parse_event(self._reader.rest))  # every time: adding an event twice changes nothing
         return not self._reader.stale
 
     def _add(self, event: dict[str, Any] | None) -> None:
-        """What a resumed run does again takes the place of what it did before."""
+        """Steps that a resumed run does again replace those it did before."""
         if event is None or event["event"] not in ("step", "validation"):
             return
         self.last = event
@@ -250,7 +251,7 @@ _one_by_one = threading.Lock()
 
 
 def outline(path: Path) -> Outline:
-    """What a log says at a glance. Of one that was looked at before, only what was added is read."""
+    """The outline of a log. Of one that was read before, only new lines are read."""
     with _one_by_one:
         known = _outlines.pop(path, None)
         if known is None or not known.is_current():
@@ -263,11 +264,10 @@ def outline(path: Path) -> Outline:
 
 
 def read_log(path: Path) -> list[dict[str, Any]]:
-    """The events of a training in order, none where there is no log. What a resumed run did again counts once, as it
-    was done last.
+    """The events of a training in order; none if there is no log. Steps that a resumed run did again count once.
 
-    Lines that are no events (the last one of a run that was killed while writing it, or what was put there by hand) are
-    passed over; of a log that is too long for memory the end is read.
+    Lines that are no events, such as one cut off when the run was killed, are skipped; of a log that is too long for
+    memory the end is read.
     """
     reader, kept = LogReader(path, LONGEST), _Kept()
     while (lines := reader.read()) is not None:
@@ -278,11 +278,11 @@ def read_log(path: Path) -> list[dict[str, Any]]:
 
 
 class _Kept:
-    """Events by their numbers, each step of a kind once."""
+    """Events by their numbers; of each kind only the last event of a step."""
 
     def __init__(self) -> None:
         self.events: OrderedDict[int, dict[str, Any]] = OrderedDict()
-        self._steps: dict[str, list[tuple[int, int]]] = {}  # by kind: steps that become larger, and their numbers
+        self._steps: dict[str, list[tuple[int, int]]] = {}  # by kind: increasing steps, and the numbers of their events
         self._count = 0
 
     def add(self, event: dict[str, Any] | None) -> None:
@@ -299,14 +299,13 @@ class _Kept:
             self.events.popitem(last=False)
 
 
-def _end(path: Path, count: int) -> bytes:
+def _last_byte(path: Path) -> bytes:
     with path.open("rb") as file:
-        size = file.seek(0, io.SEEK_END)
-        file.seek(max(0, size - count))
-        return file.read(count)
+        file.seek(max(0, file.seek(0, io.SEEK_END) - 1))
+        return file.read()
 
 
-# What an event must have to be one: its numbers, and whatever else is read from it.
+# The numbers that an event must have.
 _NUMBERS = {
     "step": tuple(each.name for each in fields(Moment) if each.default is MISSING),
     "validation": ("step", "epoch", "seconds", "loss", "score"),
@@ -316,7 +315,7 @@ _LARGEST = 1 << 63
 
 
 def parse_event(line: bytes) -> dict[str, Any] | None:
-    """The event of a line, if it is one."""
+    """The event of a line; None if it is none."""
     if not line.startswith(b"{") or len(line) > LONGEST_LINE:
         return None
     try:
@@ -331,7 +330,7 @@ def parse_event(line: bytes) -> dict[str, Any] | None:
 
 
 def _is_number(value: object) -> bool:
-    """One that can be computed with; a loss may be infinite or none at all."""
+    """Whether it is a number of a usual size; a loss may be infinite or NaN."""
     return isinstance(value, float) or (isinstance(value, int) and abs(value) < _LARGEST)
 
 

@@ -1,4 +1,4 @@
-"""What goes wrong, as an answer: the same one line as everywhere, with the status that fits its kind."""
+"""Errors as answers: the one line that the command line would print, with an HTTP status."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ STATUS: dict[type[RegardError], int] = {
 }
 
 
-DISK = {errno.ENOSPC: 507, errno.EDQUOT: 507, errno.EFBIG: 507, errno.ENOENT: 404}  # all else it refuses is 503
+DISK = {errno.ENOSPC: 507, errno.EDQUOT: 507, errno.EFBIG: 507, errno.ENOENT: 404}  # other errors of the disk are 503
 
 
 class RefusedError(DataError):
-    """A problem with a status of its own."""
+    """An error with a status of its own."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -54,25 +54,25 @@ def _example(line: str) -> dict[str, Any]:
 PROBLEMS: dict[int | str, dict[str, Any]] = {
     "4XX": {
         "model": Problem,
-        "description": "Something in the request is not right: 400 what it says, 401 the token, 403 where it comes "
-        "from, or what its token does not open, 404 no such run, 408 too slow, 413 too large, 415 another kind of "
+        "description": "Something in the request is wrong: 400 its content, 401 the token, 403 its "
+        "origin, or what its token does not allow, 404 no such run, 408 too slow, 413 too large, 415 another kind of "
         "body, 421 another host.",
         "content": _example("run = dmeo: no such run here; did you mean 'demo'?"),
     },
     429: {
         "model": Problem,
-        "description": "Too many wait already; ask again after the seconds in `Retry-After`.",
+        "description": "The queue is full; ask again after the seconds in `Retry-After`.",
         "headers": {"Retry-After": {"schema": {"type": "integer"}, "description": "Seconds."}},
         "content": _example("queue = 1024 waiting: is full; ask again in 3 s"),
     },
-    503: {"model": Problem, "description": "The machine has no room for this now, or its disk refuses."},
+    503: {"model": Problem, "description": "No memory is left for this now, or the disk reports an error."},
     507: {"model": Problem, "description": "The disk is full."},
     504: {"model": Problem, "description": "It took too long."},
 }
 
 
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """What a route may answer beside a success, for OpenAPI."""
+    """The errors of a route, for OpenAPI."""
     return {status: {"model": Problem} for status in statuses}
 
 
@@ -86,18 +86,18 @@ def problem(status: int, line: str, hint: str = "") -> JSONResponse:
     return JSONResponse(Problem(error=line, hint=hint).model_dump(), status)
 
 
-def _without_place(error: Exception) -> Exception:
-    """Of a file that the system named, its name alone."""
+def _without_folder(error: Exception) -> Exception:
+    """An error of the system that names a file without its folder."""
     if isinstance(error, OSError) and isinstance(error.filename, str):
         return OSError(error.errno, error.strerror, PurePath(error.filename).name)
     return error
 
 
 def install(app: FastAPI) -> None:
-    """Turn complaints into answers. No answer says where on the disk something is."""
+    """Turn errors into answers. No answer contains a path of this machine."""
 
     @app.exception_handler(RegardError)
-    def complaint(request: Request, error: RegardError) -> JSONResponse:
+    def known_error(request: Request, error: RegardError) -> JSONResponse:
         conceal = request.app.state.library.conceal
         answer = problem(status_of(error), conceal(str(error)), conceal(error.hint))
         if isinstance(error, BusyError):
@@ -105,8 +105,8 @@ def install(app: FastAPI) -> None:
         return answer
 
     def failed(request: Request, error: Exception) -> JSONResponse:
-        """What the disk or the memory refused; anything else is a bug, which `serve.watch` makes an answer of."""
-        known, status = failure(_without_place(error)), None
+        """Errors of disk and memory; any other is a bug, which `serve.watch` answers with 500."""
+        known, status = failure(_without_folder(error)), None
         if known is None:
             raise error
         if isinstance(error, OSError) and error.errno in DISK:
@@ -118,13 +118,13 @@ def install(app: FastAPI) -> None:
         app.add_exception_handler(kind, failed)
 
     @app.exception_handler(RequestValidationError)
-    def misshapen(_: Request, error: RequestValidationError) -> JSONResponse:
+    def invalid(_: Request, error: RequestValidationError) -> JSONResponse:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"] if part != "body") or "body"
         return problem(400, f"{where}: {first['msg'].removeprefix('Value error, ').replace('Input', 'input', 1)}")
 
     @app.exception_handler(HTTPException)
-    def astray(request: Request, error: HTTPException) -> JSONResponse:
+    def unknown_route(request: Request, error: HTTPException) -> JSONResponse:
         line = f"{request.method} {request.url.path[:100]}: {error.detail.lower()}; /docs lists what there is"
         answer = problem(error.status_code, line)
         answer.headers.update(error.headers or {})

@@ -1,5 +1,5 @@
-"""Bodies: how long, how slow and how deep they may be, checked before they are read; and what happens when a
-client hangs up."""
+"""Limits on the size, speed and depth of bodies, checked before they are parsed; and cancelling the work for clients
+that disconnect."""
 
 from __future__ import annotations
 
@@ -17,27 +17,26 @@ from regard.errors import DataError
 from regard.serve.guard import refuse
 from regard.serve.limits import Limits
 
-LINGER = 5.0  # seconds that we go on listening to a client that is still talking, so that it can hear our answer
-LARGE = 1 << 16  # bytes of a body that is looked through beside the event loop
-_JSON = re.compile(r"$|application/([^;]*\+)?json", re.IGNORECASE)  # a body of no kind is read as JSON, too
+LINGER = 5.0  # seconds that we go on reading from a client that still sends, so that it can read our answer
+LARGE = 1 << 16  # bytes of a body from which on it is checked in a thread
+_JSON = re.compile(r"$|application/([^;]*\+)?json", re.IGNORECASE)  # a body without a type is read as JSON, too
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
 _NESTING = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
 _NO_BRACKETS = bytes(set(range(256)) - set(_NESTING))
-_HALF = re.compile(rb"\\u[dD][89a-fA-F]")  # of a character that JSON spells in two
+_HALF = re.compile(rb"\\u[dD][89a-fA-F]")  # half of a surrogate pair
 
 
 def check_json(body: bytes, limits: Limits) -> None:
-    """Refuse JSON that is too deep, has a number too long, or invalid Unicode; what is no JSON at all is refused by
-    the code that reads it."""
+    """Refuse JSON that is too deep, or has too long a number or invalid Unicode. Invalid JSON is left to the parser."""
     try:
         body.decode()
     except UnicodeDecodeError as problem:
         raise DataError(f"body: is not UTF-8 at byte {problem.start:,}; JSON is sent as UTF-8") from None
     rest = _STRING.sub(b"", body)
     if max(accumulate(_NESTING[each] for each in rest.translate(None, _NO_BRACKETS)), default=0) > limits.depth:
-        raise DataError(f"body: more than {limits.depth} lists or objects inside each other; nothing here needs more")
+        raise DataError(f"body: more than {limits.depth} nested lists or objects; no request needs more")
     if re.search(rb"\d{%d}" % (limits.digits + 1), rest):
-        raise DataError(f"body: a number of more than {limits.digits} digits; nothing here is so large or so exact")
+        raise DataError(f"body: a number of more than {limits.digits} digits; no request needs more")
     if _HALF.search(body):
         with suppress(json.JSONDecodeError):
             _check_whole(json.loads(body))
@@ -52,9 +51,9 @@ def _check_whole(value: object) -> None:
 
 
 class Bodies:
-    """Middleware that reads no more than the limit: a longer body is refused, never held.
+    """Middleware that refuses a body over the limit without storing it.
 
-    An upload may be long and take its time, as long as something arrives; any other body must be there soon.
+    An upload may take long as long as data arrives; any other body must arrive within the time limit.
     """
 
     def __init__(self, app: ASGIApp, limits: Limits) -> None:
@@ -73,7 +72,7 @@ class Bodies:
 
 
 class _Body:
-    """One request's body on its way in."""
+    """The body of one request while it arrives."""
 
     def __init__(self, limits: Limits, scope: Scope, receive: Receive, send: Send) -> None:
         self._receive, self._send = receive, send
@@ -89,7 +88,7 @@ class _Body:
         self._whole = self._answered = self._refused = False
 
     async def receive(self) -> Message:
-        """The next part of the body; of JSON all of it at once, when it is known to be harmless."""
+        """The next part of the body; of JSON the whole body at once, after it was checked."""
         if not self._json or self._whole or self._refused:
             return await self._part()
         parts, more = [], True
@@ -125,7 +124,7 @@ class _Body:
         return message if self._read <= self.limit else await self.refuse_size()
 
     async def send(self, message: Message) -> None:
-        """What the app says; nothing more once we have refused."""
+        """Send what the app answers; nothing once the request was refused."""
         if not self._refused:
             self._answered = True
             await self._send(message)
@@ -135,9 +134,9 @@ class _Body:
         return await self._refuse(413, f"body = {size:,} bytes: too large; send at most {self.limit:,}")
 
     async def _refuse(self, status: int, line: str, *, linger: bool = True) -> Message:
-        """Answer, go on listening for a moment, and let the app believe that the client has left.
+        """Answer, go on reading for a moment, and tell the app that the client has disconnected.
 
-        A connection that is closed while its client still writes is reset, and the client never reads why.
+        A connection that is closed while its client still writes is reset, and the client never reads the answer.
         """
         self._refused = True
         if not self._answered:
@@ -152,7 +151,7 @@ class _Body:
 
 
 class Leaving:
-    """Middleware that stops the work of a client that hangs up: whatever its request awaits is cancelled."""
+    """Middleware that cancels the work for a client that has disconnected."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -178,7 +177,7 @@ class Leaving:
 
 
 class _Visit:
-    """One request: its body, and the moment its client leaves."""
+    """One request: its body, and when its client disconnects."""
 
     def __init__(self, receive: Receive, send: Send) -> None:
         self._receive, self._send = receive, send
@@ -187,7 +186,7 @@ class _Visit:
         self.answered = False
 
     async def begin(self) -> None:
-        """Take the body of a request that has none, so that watching can begin at once."""
+        """Receive the empty body of a request, so that watching can begin at once."""
         self._first = await self._receive()
         self._whole.set()
 
@@ -209,7 +208,7 @@ class _Visit:
             self.answered = True
 
     async def watch(self) -> None:
-        """Until the client has left."""
+        """Wait until the client has disconnected."""
         await self._whole.wait()
         while (await self._receive())["type"] != "http.disconnect":
             pass

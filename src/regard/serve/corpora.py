@@ -4,8 +4,8 @@
     corpora/NAME/train.tsv                        or one file with all columns (csv, jsonl, parquet, tmx, conllu)
     corpora/NAME/train.text                       or text alone, for language models
 
-The same with ``valid`` and ``test``; ``.gz`` or ``.zst`` may follow. No other name is ever written or read. What the
-files were called before, ``names.json`` remembers: so the languages are known. What is deleted goes to ``.trash``.
+The same with ``valid`` and ``test``; ``.gz`` or ``.zst`` may follow. Files of other names are neither written nor read.
+``names.json`` has the names that the files had before, which tell the languages. Deleted corpora go to ``.trash``.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ State = Literal["built in", "incomplete", "unchecked", "clean", "findings"]
 
 @dataclass(frozen=True)
 class CorpusSummary(Answer):
-    """A corpus at a glance."""
+    """The summary of a corpus."""
 
     name: Annotated[str, Field(examples=["fable:fr"])]
     about: str
     pairs: Annotated[
-        int | None, Field(description="For training; null until the corpus was checked, or if there is no end.")
+        int | None, Field(description="For training; null until the corpus was checked, or if they are unlimited.")
     ]
     languages: Annotated[dict[str, str] | None, Field(examples=[{"source": "en", "target": "fr"}])]
     bytes: int
@@ -65,13 +65,13 @@ class CorpusSummary(Answer):
 
 
 class Corpora:
-    """All corpora of a folder, and those that need none."""
+    """The corpora of a folder, and the built-in ones."""
 
     def __init__(self, folder: Path | None = None, older: Path | None = None) -> None:
-        """``older`` is another folder whose corpora are still read; nothing new is put there."""
+        """``older`` is another folder whose corpora are read, too; new ones are not put there."""
         self._folder = folder
         self._older = older
-        self._changing = threading.Lock()  # held for whatever reads names and writes them anew
+        self._changing = threading.Lock()  # held while names are read and written
 
     @property
     def folder(self) -> Path:
@@ -79,33 +79,33 @@ class Corpora:
             raise SettingsError("corpus: this server has no folder for corpora; start it with regard studio RUNS")
         return self._folder
 
-    # Looking
+    # Reading
 
     def all(self) -> list[CorpusSummary]:
-        """What can be trained on, the built-in ones first."""
+        """All corpora, the built-in ones first."""
         built_in = [_fable_summary(name, language) for name, language in BUILT_IN.items()]
         return [*built_in, *(self.summary(name) for name in self.names())]
 
     def names(self) -> list[str]:
-        return sorted(self._places())
+        return sorted(self._folders())
 
-    def _places(self) -> dict[str, Path]:
-        """Where each corpus is."""
+    def _folders(self) -> dict[str, Path]:
+        """The folder of each corpus."""
         folders = [folder for folder in (self._older, self._folder) if folder is not None and folder.is_dir()]
         found = {path.name: path for folder in folders for path in folder.iterdir() if _is_corpus(path)}
         kept = self._folder
         return {name: path for name, path in found.items() if path.parent == kept or _has_files(path)}
 
     def path(self, name: str) -> Path:
-        """Where a corpus is. Only a name from the list is known, so that no path can be smuggled in."""
-        places = self._places()
-        if name not in places:
-            known = did_you_mean(name, [*BUILT_IN, *places])
+        """The folder of a corpus. Only names of corpora are accepted, never a path."""
+        folders = self._folders()
+        if name not in folders:
+            known = did_you_mean(name, [*BUILT_IN, *folders])
             raise ModelError(f"corpus = {name[:100]}: no such corpus here; {known}")
-        return places[name]
+        return folders[name]
 
     def files(self, name: str, part: Part) -> tuple[Path, ...]:
-        """One file with all columns, or source and target, in this order; none where the part is missing."""
+        """One file with all columns, or source and target, in this order; empty if the part is missing."""
         found = [path for path in self.path(name).iterdir() if _is_part(path, part)]
         return tuple(sorted(found, key=lambda path: FORMS.index(_form(path.name))))
 
@@ -124,20 +124,20 @@ class Corpora:
         return CorpusSummary(name, "sent to this studio", pairs, codes, size, state, shown, self.called(name))
 
     def called(self, name: str) -> dict[str, str]:
-        """What the files of a corpus were called before they were sent."""
+        """The names of the files before they were sent."""
         found = read_object(self.path(name) / NAMES) or {}
         return {file: str(before) for file, before in found.items()}
 
     def languages(self, name: str) -> Languages | None:
-        """What the names of the files said, of the training part first."""
+        """The languages by the original names of the files, of the training part first."""
         called = self.called(name)
         parts = ([called.get(file.name, "") for file in self.files(name, part)] for part in PARTS)
         found = (named_in(*files) for files in parts if files and all(files))
         return next((each for each in found if each is not None), None)
 
     def settings(self, name: str) -> dict[str, str]:
-        """What a training must be told to read this corpus: settings of ``data``, by name. Without a validation part it
-        holds some rows out by itself."""
+        """The settings of ``data`` by which a training reads this corpus. Without a validation part the training holds
+        some rows out itself."""
         if name in BUILT_IN:
             return {"corpus": name}
         languages = self.languages(name)
@@ -151,7 +151,7 @@ class Corpora:
         return found
 
     def test_files(self, name: str) -> tuple[str, ...]:
-        """What to measure a run on that does not learn from this corpus: its test, else what it would validate on."""
+        """The files to test a run on that is not trained on this corpus: its test part, else another."""
         if name in BUILT_IN:
             return (name,)
         order: tuple[Part, ...] = ("test", "valid", "train")
@@ -164,13 +164,13 @@ class Corpora:
         if files:
             other = "target" if _form(files[0].name) == "source" else "source"
             return f"corpus = {name}: {files[0].name} has no {part}.{other} beside it; add it"
-        what = "to learn from" if part == "train" else "to be judged by"
+        what = "to learn from" if part == "train" else "to test on"
         return (
             f"corpus = {name}: has no {part} part {what}; add {part}.source and {part}.target, or hold some pairs out"
         )
 
     def pairs(self, name: str, limit: int) -> tuple[list[str], list[str]]:
-        """Sources and references of the test part, or else of the validation part."""
+        """Sources and references of the test part, else of the validation part."""
         columns = PairEncoder.names
         if name in BUILT_IN:
             rows = Fable(BUILT_IN[name], "test", limit, 20).rows(columns)
@@ -188,8 +188,8 @@ class Corpora:
 
     @contextmanager
     def receive(self, name: str, file: str, called: str = "") -> Iterator[BinaryIO]:
-        """A file of a corpus, to be written; it is there when the block ends well, and takes the place of others that
-        say the same in another form. ``called`` is the name it had before."""
+        """A file of a corpus to write. It exists when the block ends without an error, and replaces the same part in
+        another format. ``called`` is the name it had before."""
         if not NAME.fullmatch(name):
             raise SettingsError(
                 f"corpus = {name[:100]}: not a name for a corpus; use letters, digits, '.', '_' and '-'"
@@ -198,17 +198,17 @@ class Corpora:
             forms = ", ".join(FORMS)
             raise KindError(f"file = {file[:100]}: not a file of a corpus; train, valid or test, then one of {forms}")
         if name not in self.names() and len(self.names()) >= MOST:
-            raise ResourceError(f"corpus = {name}: there are {MOST} corpora, which is the most; delete one")
-        place = self._places().get(name, self.folder / name)
+            raise ResourceError(f"corpus = {name}: there are {MOST} corpora, the limit; delete one")
+        place = self._folders().get(name, self.folder / name)
         if place.is_symlink() or (place.exists() and not place.is_dir()):
-            raise SettingsError(f"corpus = {name}: something else has this name; choose another")
+            raise SettingsError(f"corpus = {name}: a file or link has this name; choose another")
         try:
             with ExitStack() as stack:
-                with self._changing:  # or who ends now removes the folder that was just made
+                with self._changing:  # else another upload may remove the folder that was just made
                     opened = stack.enter_context(new_file(place / file))
                 yield opened
         finally:
-            with self._changing, suppress(OSError):  # not empty, or never there
+            with self._changing, suppress(OSError):  # not empty, or never made
                 place.rmdir()
         with self._changing:
             for other in self.files(name, file.split(".", maxsplit=1)[0]):  # type: ignore[arg-type]
@@ -226,18 +226,18 @@ class Corpora:
     def delete(self, name: str) -> None:
         """Put a corpus into the trash."""
         if name in BUILT_IN:
-            raise SettingsError(f"corpus = {name}: is built in and takes no room; there is nothing to delete")
+            raise SettingsError(f"corpus = {name}: is built in and cannot be deleted")
         put_away(self.path(name))
 
     def restore(self, name: str) -> None:
-        """Take back what was deleted last under this name."""
+        """Restore what was deleted last under this name."""
         if not NAME.fullmatch(name):
             raise ModelError(f"corpus = {name[:100]}: no such corpus in the trash")
         older = self._older is not None and name in trashed(self._older)
         put_back(self._older if older and self._older is not None else self.folder, name)
 
     def adopt(self, name: str, folder: Path) -> None:
-        """Put the parts that a split has made in the place of what was split."""
+        """Replace the training part by the parts into which it was split."""
         with self._changing:
             place, called = self.path(name), self.called(name)
             before = {_form(file): name for file, name in called.items() if file.startswith("train.")}
@@ -250,7 +250,7 @@ class Corpora:
             (place / CHECKED).unlink(missing_ok=True)
             self._call(name, called)
 
-    # What was found by checking
+    # Checks
 
     def checked(self, name: str) -> dict[str, Any] | None:
         """The last check, if nothing has changed since."""
@@ -261,7 +261,7 @@ class Corpora:
         write_object(self.path(name) / CHECKED, {**found, "stamp": self.stamp(name)})
 
     def stamp(self, name: str) -> list[list[Any]]:
-        """Changes when a file does."""
+        """A value that changes when a file does."""
         if name in BUILT_IN:
             return []
         files = [file for part in PARTS for file in self.files(name, part)]
@@ -269,7 +269,7 @@ class Corpora:
 
     @contextmanager
     def scratch(self) -> Iterator[Path]:
-        """A folder beside the corpora that is gone afterwards."""
+        """A temporary folder beside the corpora."""
         self.folder.mkdir(parents=True, exist_ok=True)
         place = Path(tempfile.mkdtemp(dir=self.folder, prefix=".work."))
         try:
@@ -279,7 +279,7 @@ class Corpora:
 
 
 def _fable_summary(name: str, language: Language) -> CorpusSummary:
-    about = "made here, as many sentences as wanted, with gold alignments"
+    about = "generated, any number of sentences, with gold alignments"
     languages = {"source": "en", "target": language}
     return CorpusSummary(name, about, None, languages, 0, "built in", {}, built_in=True)
 
@@ -311,6 +311,6 @@ def _go_together(one: str, other: str) -> bool:
 
 
 def _setting(file: str) -> str:
-    """Which setting names this file: text alone is a source."""
+    """The setting that names this file: text alone is a source."""
     form = _form(file)
     return {"text": "source", "source": "source", "target": "target"}.get(form, "corpus")

@@ -1,14 +1,14 @@
-"""Which language a text is in, judged by the letters of the words that the runs here have seen.
+"""Which language a text is in, judged by the letters of the words in the vocabularies of the runs.
 
-Every run knows the words of two languages. From them each language gets a table of letter triples: ` th`, `the`,
-`he `. With c(t) the weight of a triple among all words of the language, N their sum and T the number of triples that
-any language has, the text's triples t₁ … tₙ have the log-probability
+Every run has the words of two languages. From them each language gets a table of letter trigrams: ` th`, `the`,
+`he `. With c(t) the weight of a trigram among all words of the language, N their sum and T the number of trigrams that
+any language has, the text's trigrams t₁ … tₙ have the log-probability
 
     log p(text | language) = Σᵢ log (c(tᵢ) + ½) / (N + ½ T)
 
-and Bayes' rule with equal prior probabilities gives the probability of each. The confidence is that, in percent,
-times the share of the text's letters that the language has at all: a script that no language here has gives 0.
-What no run has seen cannot be found, and a vocabulary that two languages share tells them apart no better than a coin.
+and Bayes' rule with equal priors gives the probability of each language. The confidence is that in percent, times the
+share of the text's letters that the language has at all: a script that no language has gives 0. Only languages of the
+runs are detected, and two languages that share one vocabulary cannot be told apart.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _BYTE = re.compile(r"<0x[0-9A-F]{2}>")
 
 @dataclass(frozen=True)
 class Detection:
-    """A language, and how sure we are."""
+    """A language with its confidence."""
 
     confidence: Annotated[float, Field(ge=0, le=100, description="In percent.", examples=[97.0])]
     language: Annotated[str, Field(examples=["fr"])]
 
 
 class Letters:
-    """What words of one language look like."""
+    """The trigrams and letters of one language."""
 
     def __init__(self) -> None:
         self.triples: dict[str, float] = {}
@@ -61,7 +61,7 @@ class Letters:
 
 
 def detector(known: Mapping[str, Letters]) -> Callable[[str], list[Detection]]:
-    """Gives every language with its confidence for a text, the surest first; of equally likely ones, the first."""
+    """A function that gives every language with its confidence for a text, the most probable first."""
     different = len({triple for each in known.values() for triple in each.triples}) + 1
 
     def detect(text: str) -> list[Detection]:
@@ -78,7 +78,7 @@ def detector(known: Mapping[str, Letters]) -> Callable[[str], list[Detection]]:
 
 
 def triples(text: str) -> Iterator[str]:
-    """The letter triples of each word with a space before and behind it; letters are compared without case."""
+    """The letter trigrams of each word with a space before and after it, without case."""
     for word in text.split():
         if letters := _letters(word):
             yield from _threes(f" {letters} ")
@@ -89,14 +89,14 @@ def _threes(entry: str) -> Iterator[str]:
 
 
 def _letters(text: str) -> str:
-    """Letters and their marks alone."""
+    """Only letters and combining marks."""
     return "".join(character for character in text.casefold() if unicodedata.category(character)[0] in "LM")
 
 
 def _entries(tokenizer: Tokenizer) -> Iterator[tuple[str, float]]:
-    """What a vocabulary holds, with spaces where a word begins and ends, and how much each entry weighs.
+    """The entries of a vocabulary, with spaces where a word begins and ends, and their weights.
 
-    A subword says where a word begins, never where it ends. A character says neither; bytes are no letters.
+    A subword shows where a word begins, not where it ends. A character shows neither; bytes are no letters.
     """
     counts: tuple[int, ...] = getattr(getattr(tokenizer, "vocabulary", None), "counts", ())
     counts = counts if any(counts) else ()

@@ -1,8 +1,8 @@
-"""Sentences to try a run with: its own validation sentences, which it can read and has not learned from.
+"""Sentences to try a run with: validation sentences, which it was not trained on.
 
-Those of the built-in corpus are made anew. Of files, those that the run itself holds are taken, from its log and its
-encoded validation text: the files may be gone, and no path is ever followed. An imported run has neither; there it is
-everyday sentences of its languages, as far as they are known here.
+Those of the built-in corpus are generated again. For other corpora they come from the run's log and its encoded
+validation text: the files may be gone, and no path is followed. An imported run has neither; it gets everyday sentences
+of its languages, if they are known here.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from regard.tasks.load import task_of
 from regard.text.tokenizers import Tokenizers
 from regard.text.vocabulary import UNK
 
-DRAWN = 200  # sentences that are chosen from
-WORDS = 14  # a sentence to try is not longer, if there are such
+DRAWN = 200  # sentences to choose from
+WORDS = 14  # of a sentence at the most, if there are such
 EVERYDAY = {
     "en": (
         "The bank is near the river.",
@@ -70,7 +70,7 @@ EVERYDAY = {
 
 
 def examples(run: Run, count: int) -> list[dict[Literal["text", "reference"], str]]:
-    """At most ``count`` with the right answer, from short to long, none twice."""
+    """At most ``count`` different sentences with their references, from short to long."""
     if everyday := _everyday(run):
         return everyday[:count]
     built_in = run.settings.data.is_built_in
@@ -87,7 +87,7 @@ def examples(run: Run, count: int) -> list[dict[Literal["text", "reference"], st
 
 
 def _everyday(run: Run) -> list[dict[Literal["text", "reference"], str]]:
-    """Of the languages of a run that was imported and taught nothing else."""
+    """Sentences in the languages of a run that was imported and not trained here."""
     data, languages = run.settings.data, languages_of(run.settings)
     if languages is None or data.corpus or data.source or origin_of(run.folder) is None:
         return []
@@ -96,7 +96,7 @@ def _everyday(run: Run) -> list[dict[Literal["text", "reference"], str]]:
 
 
 def _is_whole(text: str) -> bool:
-    """Whether it is written out, with a capital, where there are any, and a mark at the end."""
+    """Whether a sentence begins with a capital, if its script has them, and ends with a mark."""
     return text[0] == text[0].upper() and not text[-1].isalnum()
 
 
@@ -106,14 +106,14 @@ def _beginning(text: str) -> str:
 
 
 def _built_in(run: Run) -> Iterator[tuple[str, str]]:
-    known = run.settings.data.model_copy(update={"unknown": 0.0})  # invented words are no good first examples
+    known = run.settings.data.model_copy(update={"unknown": 0.0})  # no invented words in first examples
     _, valid = materials(run.settings.model_copy(update={"data": known}))
     for _, row in valid.rows(task_of(run.settings.task).columns):
         yield row[0], row[-1]
 
 
 def _kept(run: Run) -> Iterator[tuple[str, str]]:
-    """What the log shows of the validation text, then what was encoded of it."""
+    """The validation sentences in the log, then those in the encoded validation text."""
     for event in read_log(run.log):
         for sample in event.get("samples", ()) if event["event"] == "validation" else ():
             yield sample["source"], sample["reference"]
@@ -133,6 +133,6 @@ def _decoded(run: Run, shards: Shards) -> Iterator[tuple[str, str]]:
     for row in range(min(DRAWN, len(shards))):
         sides = [shards.columns[side][row].tolist() for side in ("source", "target") if side in shards.columns]
         if any(UNK in ids for ids in sides):
-            continue  # not what was written there
+            continue  # decoding would not give the original text
         target = tokenizers.target.decode(sides[-1])
         yield (target, "") if len(sides) == 1 else (tokenizers.source.decode(sides[0]), target)

@@ -1,9 +1,9 @@
-"""Access: the first middleware that a request meets, before anything of it is read.
+"""Access control, before the body of a request is read.
 
-Host        only names on the list, so that no page can reach us through a name of its own (DNS rebinding)
-Origin      no page of another origin may read or post, unless it was let in by name
-token       needed as soon as others than this machine can connect; compared in constant time. One opens what uses
-            runs, another may be needed for what changes something here: training, uploading, renaming, removing
+Host        must be on the list, so that no page can reach us through a name of its own (DNS rebinding)
+Origin      pages of another origin may neither read nor post, unless their origin is allowed
+token       needed as soon as other machines can connect; compared in constant time. There may be a second one for
+            requests that change something: training, uploading, renaming, removing
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 LOOPBACK = frozenset(("127.0.0.1", "localhost", "::1"))
 COOKIE = "regard_token"
-AUTHORIZED = "regard.authorized"  # in the scope: False where a token must still be found in the body
+AUTHORIZED = "regard.authorized"  # in the scope: False where the token must be in the body
 CHANGES = "regard.changes"  # in the scope: whether this client may change something here
 HEADERS = {
     "Content-Security-Policy": "default-src 'self'; style-src 'self'; script-src 'self'; img-src 'self' data:; "
@@ -31,29 +31,25 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
-_OPEN = frozenset(("/", "/health", "/docs", "/openapi.json", "/frontend/settings"))  # nothing of the user's is in these
-# Nor in these; what is downloaded has a name that only those know who have sent it.
+_OPEN = frozenset(("/", "/health", "/docs", "/openapi.json", "/frontend/settings"))  # without a token
+# The name of a download is random: only the client that sent the file knows it.
 _OPEN_FOLDERS = ("/studio/", "/docs/", "/download_file/")
-# LibreTranslate's clients send `api_key` there.
+# LibreTranslate's clients send `api_key` in the body.
 _KEY_IN_BODY = frozenset(("/translate", "/translate_file", "/detect", "/languages"))
-_LOOKING = frozenset(("GET", "HEAD", "OPTIONS"))
-_USES = frozenset(  # what is posted there changes nothing; whatever else is not a look does
-    (
-        *_KEY_IN_BODY,
-        *(f"/api/v1/{name}" for name in ("translate", "predict", "sentences", "trace", "importance", "gates", "beam")),
-        *(f"/api/v1/{name}" for name in ("meaning", "walkthrough")),
-    )
-)
+_READING = frozenset(("GET", "HEAD", "OPTIONS"))
+_LOOKS = ("sentences", "trace", "importance", "gates", "map", "beam", "meaning", "walkthrough")
+# A POST to these changes nothing; any other request that is not a GET does.
+_USES = _KEY_IN_BODY | {f"/api/v1/{name}" for name in ("translate", "predict", *_LOOKS)}
 
 
 @dataclass(frozen=True)
 class Doors:
-    """Which requests are let in."""
+    """Which requests are accepted."""
 
     hosts: frozenset[str] = LOOPBACK
     origins: frozenset[str] = frozenset()  # such as https://example.org
     token: str = ""  # empty: none is needed
-    admin: str = ""  # the token that also opens what changes something; empty: `token` opens all
+    admin: str = ""  # the token for changes; empty: `token` allows them too
     read_only: bool = False  # no request may change anything
 
     def opens(self, key: str) -> bool:
@@ -61,7 +57,7 @@ class Doors:
         return not self.token or self.knows(key)
 
     def knows(self, key: str) -> bool:
-        """Whether this is one of the tokens; takes as long for a near miss as for a far one."""
+        """Whether this is one of the tokens, compared in constant time."""
         return sum(_same(key, token) for token in (self.token, self.admin) if token) > 0
 
     def opens_changes(self, key: str) -> bool:
@@ -74,7 +70,7 @@ def _same(key: str, token: str) -> bool:
 
 
 class Guard:
-    """The middleware."""
+    """Middleware that checks host, origin and token."""
 
     def __init__(self, app: ASGIApp, doors: Doors) -> None:
         self._app = app
@@ -85,7 +81,7 @@ class Guard:
             await self._app(scope, receive, send)
         elif scope["type"] == "http":
             await self._meet(scope, receive, send)
-        # there are no web sockets here
+        # web sockets are not served
 
     async def _meet(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope=scope)
@@ -98,10 +94,10 @@ class Guard:
             await send(message)
 
         if (name := _host(headers)) not in self._doors.hosts:
-            line = f"host = {name[:100]}: this service does not go by that name; add serve.allow_host={name[:100]}"
+            line = f"host = {name[:100]}: not a name of this service; add serve.allow_host={name[:100]}"
             await refuse(answer, 421, line)
         elif not welcome and _is_foreign(scope, headers):
-            await refuse(answer, 403, "origin: pages from elsewhere may not use this service; see serve.allow_origin")
+            await refuse(answer, 403, "origin: pages of other origins may not use this service; see serve.allow_origin")
         elif welcome and scope["method"] == "OPTIONS" and "access-control-request-method" in headers:
             await answer({"type": "http.response.start", "status": 204, "headers": []})
             await answer({"type": "http.response.body", "body": b""})
@@ -117,22 +113,22 @@ class Guard:
         scope[AUTHORIZED] = allowed
         scope[CHANGES] = allowed and self._doors.opens_changes(key)
         path: str = scope["path"]
-        changes = scope["method"] not in _LOOKING and path not in _USES
+        changes = scope["method"] not in _READING and path not in _USES
         public = path in _OPEN or path.startswith(_OPEN_FOLDERS)
         if allowed and changes and not scope[CHANGES]:
-            line = "this service is read-only, and nothing is trained, uploaded, renamed or removed here"
+            line = "nothing can be trained, uploaded, renamed or removed here"
             needed = "training, uploading, renaming and removing need the token of serve.admin_token"
             await refuse(send, 403, f"read-only: {line}" if self._doors.read_only else f"token: {needed}")
         elif allowed or public or (not key and path in _KEY_IN_BODY):
             await self._app(scope, receive, send)
         else:
-            line = "token: is not the right one" if key else "token: is needed; send Authorization: Bearer TOKEN"
+            line = "token: is wrong" if key else "token: is needed; send Authorization: Bearer TOKEN"
             await refuse(send, 401, line, {"WWW-Authenticate": "Bearer"})
 
     async def _remember(self, key: str, send: Send) -> None:
-        """The token moves from the address into a cookie that no script and no other site can use."""
+        """Move the token from the address into a cookie that no script and no other site can read."""
         if not self._doors.knows(key):
-            await refuse(send, 401, "token: is not the right one", {"WWW-Authenticate": "Bearer"})
+            await refuse(send, 401, "token: is wrong", {"WWW-Authenticate": "Bearer"})
             return
         cookie = f"{COOKIE}={key}; Path=/; HttpOnly; SameSite=Strict"
         fields = [(b"location", b"/"), (b"set-cookie", cookie.encode()), (b"content-length", b"0")]
@@ -143,7 +139,7 @@ class Guard:
 async def refuse(
     send: Send, status: int, line: str, headers: dict[str, str] | None = None, *, more: bool = False
 ) -> None:
-    """The answer to a request that gets no further. With ``more`` the last word is left to the caller."""
+    """Answer a request that is refused. With ``more`` the caller sends the end of the body."""
     body = json.dumps({"error": line, "hint": ""}).encode()
     fields = {"content-type": "application/json", "content-length": str(len(body)), **(headers or {})}
     encoded = [(name.lower().encode(), value.encode()) for name, value in fields.items()]
@@ -157,7 +153,7 @@ def may_change(request: HTTPConnection) -> bool:
 
 
 def add_headers(headers: MutableHeaders, origin: str = "") -> None:
-    """What every answer carries, whatever becomes of its request."""
+    """Add the headers of every answer."""
     for name, value in HEADERS.items():
         headers.setdefault(name, value)
     headers.setdefault("Cache-Control", "no-store")
@@ -170,7 +166,7 @@ def add_headers(headers: MutableHeaders, origin: str = "") -> None:
 
 
 def _host(headers: Headers) -> str:
-    """The name a client calls us by, without its port; nothing if there is not exactly one."""
+    """The host of a request without its port; empty if there is not exactly one."""
     named = headers.getlist("host")
     if len(named) != 1:
         return ""
@@ -181,7 +177,7 @@ def _host(headers: Headers) -> str:
 
 
 def _is_foreign(scope: Scope, headers: Headers) -> bool:
-    """Whether a page from elsewhere asks. Following a link to us is allowed: only the user sees the answer."""
+    """Whether a page of another origin sent this. Following a link to us is allowed: only the user sees the answer."""
     if (origin := headers.get("origin")) is not None:
         return _netloc(origin) != headers["host"].lower()
     if headers.get("sec-fetch-site", "none") in ("none", "same-origin"):
@@ -191,7 +187,7 @@ def _is_foreign(scope: Scope, headers: Headers) -> bool:
 
 
 def _netloc(origin: str) -> str:
-    """Host and port of an origin; nothing if it is none."""
+    """Host and port of an origin; empty if it is malformed."""
     try:
         return urlsplit(origin).netloc.lower()
     except ValueError:

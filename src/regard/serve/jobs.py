@@ -1,7 +1,7 @@
-"""Long work, done by processes of their own: trainings and comparisons.
+"""Trainings and comparisons, each in a process of its own.
 
-What is known of them is on the disk, in the folder ``.jobs`` among the runs, and in the runs themselves: the lock says
-who is trained now, the log how it goes. A server that is started anew therefore finds all that another has begun.
+Their records are in the folder ``.jobs`` among the runs; a run's lock says whether it is trained now, its log how far.
+So a server that is restarted finds all jobs that another has started.
 """
 
 from __future__ import annotations
@@ -40,21 +40,21 @@ from regard.serve.limits import BusyError, LateError
 from regard.settings import Settings
 from regard.trainer.teaching import settings_of
 
-# Processes that outlive the server, and how each is identified.
+# Processes that outlive the server.
 #
-# The system uses the number of a process again. So its start time is kept beside it: only the process that has both is
-# the one that was started, and no other ever gets its signals.
+# The system reuses process ids. So the start time is kept beside the id: a signal is only sent to the process that has
+# both.
 
 NICENESS = 5  # nice value of a child, so that pages stay quick while it works
 
 
 def is_alive(pid: int, began: str) -> bool:
-    """Whether the process of this number is still the one that began then."""
+    """Whether the process with this id is still the one that began then."""
     return bool(began) and started(pid) == began
 
 
 def send(pid: int, began: str, number: signal.Signals) -> bool:
-    """Send a signal, unless the process has ended. Where the system has handles, nothing can come in between."""
+    """Send a signal, unless the process has ended; where the system has process handles, without a race."""
     try:
         handle = os.pidfd_open(pid) if hasattr(os, "pidfd_open") else None
     except OSError:
@@ -78,31 +78,30 @@ def started(pid: int) -> str:
     """When a process began, as the system writes it; empty if there is none or it has ended."""
     proc = Path("/proc")
     if not (proc / "self").exists():
-        return _asked(pid)
+        return _started_by_ps(pid)
     try:
-        fields = (proc / str(pid) / "stat").read_text().rpartition(")")[2].split()  # the name may hold anything
+        fields = (proc / str(pid) / "stat").read_text().rpartition(")")[2].split()  # the name may contain anything
         boot = (proc / "sys/kernel/random/boot_id").read_text().strip()
     except OSError:
         return ""
     return "" if fields[0] in "ZX" else f"{boot} {fields[19]}"
 
 
-def _asked(pid: int) -> str:
-    """The same where processes are no files."""
+def _started_by_ps(pid: int) -> str:
+    """The same where there is no /proc."""
     command = ["ps", "-o", "stat=,lstart=", "-p", str(pid)]
     try:
         answer = subprocess.run(command, capture_output=True, text=True, check=False, timeout=10).stdout.strip()
-    except subprocess.TimeoutExpired:  # the system itself hangs: no process is known to live
+    except subprocess.TimeoutExpired:  # the system hangs
         return ""
     state, _, began = answer.partition(" ")
     return "" if state.startswith("Z") else began.strip()
 
 
 def spawn(arguments: Sequence[str], folder: Path) -> tuple[int, str]:
-    """Start ``regard`` in a session of its own: neither a closed page nor a dead server ends it. Gives its number and
-    its start.
+    """Start ``regard`` in a session of its own, which goes on when the server ends; returns its id and start time.
 
-    What it answers goes into ``result.json`` of the folder, what it says into ``output.txt`` and, as events, into
+    Its stdout goes into ``result.json`` of the folder, its stderr into ``output.txt`` and, as events, into
     ``log.jsonl``.
     """
     with (folder / "result.json").open("wb") as out, (folder / "output.txt").open("ab") as err:
@@ -117,34 +116,33 @@ def spawn(arguments: Sequence[str], folder: Path) -> tuple[int, str]:
     process = child.pid, started(child.pid)
     with suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, child.pid, NICENESS)
-    threading.Thread(target=child.wait, daemon=True, name=f"child {child.pid}").start()  # or it would stay as a zombie
+    threading.Thread(target=child.wait, daemon=True, name=f"child {child.pid}").start()  # else it stays as a zombie
     return process
 
 
-# Short work in a process of its own: ``regard`` with some arguments, whose answer is waited for.
-#
-# It keeps the server quick, whatever the size of a corpus, and is stopped when its client leaves.
+# Short work in a process of its own: a ``regard`` command whose answer is awaited. It keeps the server responsive and
+# is killed when its client disconnects.
 
-WAITING = 4  # that stand in line
+WAITING = 4  # commands in the queue
 LAST = 5.0  # seconds that a command gets to end once it is killed
-ASKING = 0.25  # seconds between two looks at whether the client is still there
+ASKING = 0.25  # seconds between two checks whether the client is still connected
 PROGRAM = (sys.executable, "-m", "regard")
 KINDS: dict[int, type[RegardError]] = {2: SettingsError, 3: DataError, 4: ModelError, 5: ResourceError}
 
 
 class Commands:
-    """Runs them one after the other: each may take all there is of the machine."""
+    """Runs commands one after the other: each may use the whole machine."""
 
     def __init__(self, shown: Callable[[str], str] = str, seconds: float = 300.0) -> None:
-        """``shown`` makes a complaint one for clients."""
+        """``shown`` removes what clients must not see from an error."""
         self._shown, self._seconds = shown, seconds
         self._turn = asyncio.Semaphore(1)
         self._waiting = 0
 
     async def __call__(self, request: Request, arguments: Sequence[str], folder: Path) -> dict[str, Any]:
-        """Run ``regard`` in a folder, and give the JSON that it prints, if any; what it complains of is raised here."""
+        """Run ``regard`` in a folder and return the JSON that it prints, if any; its error is raised here."""
         if self._waiting >= WAITING:
-            raise BusyError("commands: too many wait already; ask again in 10 s", 10)
+            raise BusyError("commands: too many are waiting; ask again in 10 s", 10)
         self._waiting += 1
         try:
             async with self._turn:
@@ -168,7 +166,7 @@ class Commands:
             if child.returncode is None:
                 with suppress(ProcessLookupError):
                     child.kill()
-                await asyncio.wait([talking], timeout=LAST)  # a child of its own may hold on to what it writes to
+                await asyncio.wait([talking], timeout=LAST)  # a child of its own may keep the pipes open
                 talking.cancel()
         return self._outcome(child.returncode or 0, output, errors)
 
@@ -178,18 +176,18 @@ class Commands:
             if done:
                 return
             if await request.is_disconnected():
-                raise LateError("request: the client has left")
+                raise LateError("request: the client has disconnected")
         raise LateError(f"time = {self._seconds:g} s: was not enough; do it on the command line")
 
     def _outcome(self, code: int, output: bytes, errors: bytes) -> dict[str, Any]:
         with suppress(ValueError, RecursionError):
             if isinstance(answer := json.loads(output), dict):
-                return answer  # also of a command that found something wrong
+                return answer  # also of a command that reports findings
         if not code:
             return {}
         lines = [line for line in errors.decode("utf-8", "replace").splitlines() if line.strip()]
         hints = ["", *(line.strip() for line in lines if line.startswith("  "))]
-        said = ["the command ended without a word", *(line for line in lines if not line.startswith("  "))]
+        said = ["the command ended without an error message", *(line for line in lines if not line.startswith("  "))]
         raise KINDS.get(code, ResourceError)(self._shown(said[-1]), hint=self._shown(hints[-1]))
 
 
@@ -198,7 +196,7 @@ COMPARISONS = 1
 REQUEST = "request.json"
 Kind = Literal["train", "compare"]
 JobState = Literal["running", "done", "failed", "stopped"]
-KILLED = "the process ended without a word: it was killed, or the memory was not enough"
+KILLED = "the process ended without an error message: it was killed, or ran out of memory"
 
 
 @dataclass(frozen=True)
@@ -211,8 +209,8 @@ class Job:
     pid: int
     started: str
     began: float  # seconds since 1970
-    stopped: bool = False  # it was asked to stop
-    test: str = ""  # what a comparison was made on, where its files do not say
+    stopped: bool = False  # on request
+    test: str = ""  # the name of a comparison's test, where its files do not have it
 
     @property
     def alive(self) -> bool:
@@ -224,18 +222,18 @@ class Job:
 
 @dataclass(frozen=True)
 class JobStatus(Answer):
-    """How a job stands."""
+    """The state of a job."""
 
     state: JobState
     progress: Annotated[float, Field(ge=0, le=1)]
-    line: Annotated[str, Field(description="The last thing it said.")]
+    line: Annotated[str, Field(description="The last line it wrote.")]
     result: Annotated[
         dict[str, Any] | None, Field(description="The comparison, as `regard compare --json` has it.")
     ] = None
 
 
 class Jobs:
-    """Starts, finds and stops them."""
+    """Starts, finds and stops jobs."""
 
     def __init__(self, library: Library) -> None:
         self.library = library
@@ -244,16 +242,16 @@ class Jobs:
 
     @cached_property
     def folder(self) -> Path:
-        """Where jobs are recorded: among the runs or, where runs were named one by one, in a temporary folder."""
+        """The folder of the records: among the runs or, where runs were named one by one, a temporary one."""
         runs = self.library.folder
         return Path(tempfile.mkdtemp(prefix="regard-jobs-")) if runs is None else runs.resolve() / ".jobs"
 
     # Trainings
 
     def train(self, run: str, asked: Sequence[str], request: dict[str, Any] | None = None) -> Job:
-        """Train a new run: a preset and overrides, as on the command line, where what they leave open is fitted.
+        """Train a new run with the arguments of `regard train`.
 
-        ``request`` is what was asked for, kept so that it can be changed and asked for again.
+        ``request`` is the client's request, kept so that it can be edited and sent again.
         """
         if self.library.folder is None:
             raise SettingsError("name: this server has no folder for new runs; start it with regard studio RUNS")
@@ -270,7 +268,7 @@ class Jobs:
             return self._start("train", run, ["train", *asked, "--out", str(place)])
 
     def resume(self, run: str, *, time: str = "", steps: str = "") -> Job:
-        """Go on with a run that is not being trained, as far as its settings say or so much further."""
+        """Resume a run, up to what its settings say or for so much longer."""
         further = [word for flag, value in (("--time", time), ("--steps", steps)) if value for word in (flag, value)]
         path = self.library.path(run).resolve()
         with self._starting:
@@ -281,22 +279,22 @@ class Jobs:
             return self._start("train", run, ["train", "--resume", str(path), *further])
 
     def request(self, run: str) -> dict[str, Any] | None:
-        """What was asked for when a training was started here."""
+        """The request that started a training here."""
         return read_object(self.folder / f"train-{run}" / REQUEST) or None
 
     def stop(self, run: str, *, now: bool = False) -> None:
-        """Ask a training to write a checkpoint and end; ``now``, to leave at once with the last one it has."""
+        """Tell a training to write a checkpoint and end; ``now``, to end at once without one."""
         job = self.training(run)
         if job is None or not job.alive:
             if self.is_training(run):
                 raise SettingsError(f"run = {run}: was not started here; stop it where it was, with Ctrl-C")
-            raise SettingsError(f"run = {run}: is not being trained; there is nothing to stop")
-        if now or not job.stopped:  # a second signal would cost the checkpoint
+            raise SettingsError(f"run = {run}: is not being trained")
+        if now or not job.stopped:  # a second SIGINT would end it without the checkpoint
             self._keep(replace(job, stopped=True))
             job.send(signal.SIGTERM if now else signal.SIGINT)
 
     def stop_all(self) -> None:
-        """Ask every training that was started here to write a checkpoint and end."""
+        """Tell every training that was started here to write a checkpoint and end."""
         for run, job in self.trainings().items():
             if job.alive:
                 self.stop(run)
@@ -306,12 +304,12 @@ class Jobs:
         return self._read(f"train-{run}") if NAME.fullmatch(run) else None
 
     def trainings(self) -> dict[str, Job]:
-        """By the name of the run, which some of them never made."""
+        """The last training of each run by its name; some never created their run."""
         found = [self._read(path.name) for path in self.folder.glob("train-*")] if self.folder.is_dir() else []
         return {job.run: job for job in found if job is not None}
 
     def is_training(self, run: str) -> bool:
-        """Whether a process trains it now, or is about to."""
+        """Whether a process trains the run now, or is starting to."""
         job = self.training(run)
         if job is not None and job.alive:
             return True
@@ -319,9 +317,9 @@ class Jobs:
         return path is not None and is_occupied(path)
 
     def trouble(self, run: str) -> tuple[str, str]:
-        """Why a training failed, and the setting that would have been right, where it said so: `text.size=625`.
+        """Why a training failed, and the setting that its error suggests, such as `text.size=625`.
 
-        Both are empty if it did not fail, or was asked to stop.
+        Both are empty if it did not fail, or was stopped on request.
         """
         job = self.training(run)
         if job is None or job.stopped or job.alive:
@@ -359,10 +357,10 @@ class Jobs:
             self._keep(replace(job, name=f"train-{name}", run=name))
 
     def remove(self, run: str) -> None:
-        """Put a run into the trash, or the record of a training that never made one."""
+        """Put a run into the trash, or the record of a training that never created one."""
         path = self.library.runs().get(run)
         if path is None and self.training(run) is None:
-            self.library.path(run)  # complains
+            self.library.path(run)  # raises: no such run
         if path is not None:
             listing.trash_run(self._movable(run))
             self.library.forget(run)
@@ -373,7 +371,7 @@ class Jobs:
             listing.put_away(self.folder / job.name)
 
     def restore(self, run: str) -> None:
-        """Take back what was removed last under this name."""
+        """Restore what was removed last under this name."""
         if not NAME.fullmatch(run):
             raise ModelError(f"run = {run[:100]}: no such run in the trash")
         job = f"train-{run}"
@@ -389,16 +387,16 @@ class Jobs:
         return self.library.folder.resolve()
 
     def _movable(self, run: str) -> Path:
-        """Where a run is that may be renamed or removed here."""
+        """The folder of a run that may be renamed or removed."""
         path = self.library.path(run)
         if self.library.is_fixed(run):
-            raise SettingsError(f"run = {run}: comes with Regard or was named at the start, and stays as it is here")
+            raise SettingsError(f"run = {run}: comes with Regard or was named at the start, and cannot be changed here")
         if self.is_training(run):
             raise SettingsError(f"run = {run}: is being trained; stop it first")
         return path.resolve()
 
     def report_of(self, run: str) -> Path:
-        """Where the page about a run is kept."""
+        """The file of a run's report."""
         return self.folder / "reports" / f"{run}.html"
 
     def _has_room(self, run: str) -> None:
@@ -407,7 +405,7 @@ class Jobs:
         busy = [name for name in {*self.library.runs(), *self.trainings()} if self.is_training(name)]
         if len(busy) >= TRAININGS:
             raise BusyError(
-                f"trainings = {', '.join(sorted(busy))}: are going on, and {TRAININGS} at once is the most; "
+                f"trainings = {', '.join(sorted(busy))}: are running, and {TRAININGS} at once is the limit; "
                 "stop one, or wait",
                 60,
             )
@@ -415,11 +413,11 @@ class Jobs:
     # Comparisons
 
     def compare(self, arguments: Sequence[str], files: Sequence[tuple[str, Sequence[str]]] = (), test: str = "") -> Job:
-        """``regard compare`` with these arguments. ``files`` are options, each with the lines of the file it names."""
+        """Start ``regard compare``. ``files`` are options with the lines of the files that they name."""
         with self._starting:
             busy = [job for job in self._comparisons() if job.alive]
             if len(busy) >= COMPARISONS:
-                raise BusyError("comparisons: one is going on; wait for it, or stop it", 30)
+                raise BusyError("comparisons: one is running; wait for it, or stop it", 30)
             for old in self._comparisons()[:-8]:
                 shutil.rmtree(self.folder / old.name, ignore_errors=True)
             folder = self._fresh(f"compare-{secrets.token_hex(8)}")
@@ -438,7 +436,7 @@ class Jobs:
         return sorted((job for job in found if job is not None), key=lambda job: job.began)
 
     def status(self, name: str) -> JobStatus:
-        """How a comparison stands, and what it found."""
+        """The state of a comparison, and its result."""
         job = self._comparison(name)
         events = self._events(name)
         said = [str(event["text"]) for event in events if "text" in event]
@@ -473,10 +471,10 @@ class Jobs:
             return None
         return found if isinstance(found, dict) else None
 
-    # What is written down
+    # Records
 
     def shown(self, text: str) -> str:
-        """A text for clients, without the folders of this machine."""
+        """A text without the folders of this machine, for clients."""
         runs = self.library.folder
         for place in (self.folder, *(() if runs is None else (runs.resolve(), runs.resolve().parent))):
             text = text.replace(f"{place}/", "")
@@ -500,11 +498,11 @@ class Jobs:
     def _read(self, name: str) -> Job | None:
         try:
             return Job(**read_object(self.folder / name / "job.json") or {})
-        except TypeError:  # nothing there, or of another version
+        except TypeError:  # no record, or one of another version
             return None
 
     def _events(self, name: str) -> list[dict[str, Any]]:
-        """What a job has said of itself, with its folders made short."""
+        """The events of a job's log, without the folders of this machine."""
         try:
             events = read_log(self.folder / name / "log.jsonl")
         except OSError:
@@ -519,11 +517,11 @@ def _check_name(run: str) -> None:
     if not NAME.fullmatch(run):
         raise SettingsError(f"name = {run[:100]}: not a name for a run; use letters, digits, '.', '_' and '-'")
     if run == "corpora":
-        raise SettingsError(f"name = {run}: is the folder of the corpora; choose another")
+        raise SettingsError(f"name = {run}: is the name of the folder of corpora; choose another")
 
 
 def _progress(events: Sequence[dict[str, Any]]) -> float:
-    """How far a comparison has come: most of it is translating, and then come the tests."""
+    """The progress of a comparison: translating counts 0.8 of it, the tests the rest."""
     counts = [event for event in events if event["event"] == "progress"]
     done = counts[-1]["done"] / max(1, counts[-1]["of"]) if counts else 0.0
     return 0.05 + 0.8 * done if events else 0.0

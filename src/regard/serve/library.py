@@ -1,4 +1,4 @@
-"""The runs a server knows, by name: found in a folder, loaded when first asked for, unloaded when memory is short."""
+"""The runs of a server by name: listed from a folder, loaded when first asked for, unloaded when memory is short."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from regard.settings.call import DecodeSettings
 from regard.tasks.engines import check, silent
 from regard.tasks.load import load_predictor
 
-# What a run was trained on and is tested on, as names that say nothing of where files are.
+# What a run was trained on and is tested on, by names without paths.
 
 
 def corpus_name(data: DataSettings) -> str:
-    """The name of a corpus: built in, sent to the studio, or that of its files."""
+    """The name of a corpus: that of the built-in one, of one sent to the studio, or of its files."""
     if data.is_built_in:
         return data.corpus
     files = [PurePath(name) for name in (data.corpus, data.source, data.target) if name]
@@ -41,7 +41,7 @@ def corpus_name(data: DataSettings) -> str:
 
 
 def test_of(settings: Settings) -> str:
-    """The same for two runs that can be compared without naming a test; empty where a run has none."""
+    """A key that is the same for two runs with the same test; empty for a run without one."""
     data = settings.data
     if data.is_built_in:
         return f"{settings.task} {data.corpus}"
@@ -53,17 +53,17 @@ def test_of(settings: Settings) -> str:
 
 
 def check_shared(names: Sequence[str], runs: Sequence[Settings]) -> None:
-    """Complain of runs that share no test, and say what each has."""
+    """Refuse runs that share no test, and say what each was trained on."""
     tests = {test_of(settings) for settings in runs}
     if len(tests) > 1 or tests == {""}:
         each = ", ".join(f"{name} on {corpus_name(one.data)}" for name, one in zip(names, runs, strict=True))
         raise SettingsError(
             f"runs = {each}: were trained on different corpora and share no test; choose runs of one corpus, "
-            "or the corpus whose test part all of them shall be given"
+            "or name a corpus whose test part all of them translate"
         )
 
 
-# The shape of a model by its settings alone: layers, heads, and the names of its attentions.
+# The shape of a model, from its settings: layers, heads, and the names of its attentions.
 
 
 class ModelAnswer(BaseModel):
@@ -113,11 +113,11 @@ def _transformer(model: TransformerModel, reads: bool, writes: bool) -> ModelAns
 
 
 Stamp = tuple[tuple[int, int, int], ...]
-AT = "@"  # between the names of a run and of one of its checkpoints; no name has it
+AT = "@"  # between the names of a run and of its checkpoint; names cannot contain it
 
 
 class Library:
-    """All runs directly in a folder, and others that were named one by one."""
+    """All runs in a folder, and others that were named one by one."""
 
     def __init__(
         self,
@@ -130,35 +130,33 @@ class Library:
         limits: Limits | None = None,
         pinned: Sequence[str] = (),
     ) -> None:
-        """``decode`` is how to search where a request says nothing else; ``tell`` gets a line about each engine.
-
-        ``pinned`` are names of runs that are used by default.
-        """
+        """``decode`` has the defaults of requests, ``tell`` gets a line about each engine, and ``pinned`` are the names
+        of runs that are used by default."""
         self.decode = decode or DecodeSettings()
         check(self.decode.engine)
         self.folder = folder
         self.limits = limits or Limits()
-        Options.of(self.limits.decode(self.decode, {}, known=DecodeSettings.model_fields))  # complains at once
+        Options.of(self.limits.decode(self.decode, {}, known=DecodeSettings.model_fields))  # raises now, not later
         self.pinned = tuple(pinned)
         self._named = _by_name(named)
         self._device = device
         self._tell = tell
-        self.on_batch: Callable[[int], object] = lambda _: None  # told the size of every batch
-        # Runs in memory or on their way there, and the stamp of their files; the one asked for last is at the end.
+        self.on_batch: Callable[[int], object] = lambda _: None  # called with the size of every batch
+        # Runs in memory or being loaded, with the stamp of their files; the most recently used is last.
         self._loaded: dict[str, tuple[Future[Worker], Stamp]] = {}
         self._changing = threading.Lock()
-        self._loader = ThreadPoolExecutor(1, "loader")  # one at a time: two might not fit while each alone does
+        self._loader = ThreadPoolExecutor(1, "loader")  # one at a time: two together might not fit
 
     def runs(self) -> dict[str, Path]:
-        """Every run there is now, by name. A folder is looked at anew each time: trainings come and go."""
+        """Every run that exists now, by name. The folder is listed each time: trainings create and remove runs."""
         beside = sorted(self.folder.iterdir()) if self.folder and self.folder.is_dir() else []
-        found = self._named | {path.name: path for path in beside if path.name not in self._named and _is_run(path)}
-        return found | self._along(found)
+        runs = self._named | {path.name: path for path in beside if path.name not in self._named and _is_run(path)}
+        return runs | self._packaged(runs)
 
-    def _along(self, found: Mapping[str, Path]) -> dict[str, Path]:
-        """The run that comes with the package, behind those of a folder; not where one of them has its name."""
-        lent = self.folder is not None and DEMO not in found and _is_run(packaged())
-        return {DEMO: packaged()} if lent else {}
+    def _packaged(self, runs: Mapping[str, Path]) -> dict[str, Path]:
+        """The run in the package, unless a run of the folder has its name."""
+        is_shown = self.folder is not None and DEMO not in runs and _is_run(packaged())
+        return {DEMO: packaged()} if is_shown else {}
 
     @property
     def named(self) -> frozenset[str]:
@@ -166,27 +164,27 @@ class Library:
         return frozenset(self._named)
 
     def is_fixed(self, name: str) -> bool:
-        """Whether a run is not this server's to rename or remove: it was named, or comes with the package."""
+        """Whether a run cannot be renamed or removed here: it was named at the start, or is in the package."""
         return name in self._named or listing.is_fixed(self.path(name))
 
     def forget(self, name: str) -> None:
         """Unload a run that was renamed or removed."""
         with self._changing:
             for each in [each for each in self._loaded if each.partition(AT)[0] == name]:
-                self._loaded.pop(each)[0].add_done_callback(_put_away)
+                self._loaded.pop(each)[0].add_done_callback(_close_worker)
 
     def path(self, name: str) -> Path:
-        """Where a run is. Only a name from the list is known, so that no path can be smuggled in."""
+        """The folder of a run. Only names of runs are accepted, never a path."""
         if name in self._named:
             return self._named[name]
         if self.folder is not None and NAME.fullmatch(name) and _is_run(self.folder / name):
             return self.folder / name
-        if name in (along := self._along({})):
-            return along[name]
+        if name in (own := self._packaged({})):
+            return own[name]
         raise ModelError(f"run = {name[:100]}: no such run here; {did_you_mean(name, self.runs())}")
 
     def conceal(self, line: str) -> str:
-        """A line without the places of runs on the disk: a client knows them by their names."""
+        """A line with the names of runs instead of their folders."""
         for name, path in self._named.items():
             line = line.replace(str(path.resolve()), name)
             line = line.replace(str(path), name) if path.name == name else line  # and not "."
@@ -196,10 +194,10 @@ class Library:
         return line
 
     async def worker(self, name: str, checkpoint: str | None = None) -> Worker:
-        """The thread that owns a run's model; loads it if it is not there yet, or has changed on the disk.
+        """The worker of a run; loads the run if it is not loaded, or has changed on the disk.
 
-        A ``checkpoint`` that is named is a model of its own: it is kept, counted and put away as others are.
-        Loading goes on if the client leaves: others may wait for the same run.
+        A named ``checkpoint`` is a model of its own, loaded and unloaded like others. Loading goes on if the client
+        disconnects: others may wait for the same run.
         """
         return await asyncio.shield(asyncio.wrap_future(self._find(name, checkpoint)))
 
@@ -209,8 +207,7 @@ class Library:
         return {name: worker.result() for name, (worker, _) in list(self._loaded.items()) if _is_ready(worker)}
 
     def close(self, seconds: float = 5.0) -> None:
-        """Let every thread finish what it has, all of them within so many seconds; what is being loaded is not waited
-        for."""
+        """Let every worker finish its queue, all within so many seconds, without waiting for runs being loaded."""
         self._loader.shutdown(wait=False, cancel_futures=True)
         workers = list(self.loaded.values())
         for worker in workers:
@@ -226,7 +223,7 @@ class Library:
         with self._changing:
             worker, then = self._loaded.pop(name, (None, stamp))
             if worker is not None and then != stamp:
-                worker.add_done_callback(_put_away)
+                worker.add_done_callback(_close_worker)
                 worker = None
             if worker is None or (worker.done() and not _is_ready(worker)):
                 worker = self._loader.submit(self._load, name, path, checkpoint)
@@ -247,15 +244,15 @@ class Library:
             return Worker(model, self.limits, on_batch=self._batch_done)
 
         try:
-            with ThreadPoolExecutor(1, "loading") as brief:  # torch's threads end with it: docs/decisions/0005
+            with ThreadPoolExecutor(1, "loading") as brief:  # ends torch's threads with it: docs/decisions/0005
                 worker = brief.submit(load).result()
-        except FileNotFoundError:  # a training has just removed the checkpoint
+        except FileNotFoundError:  # a training has removed the checkpoint meanwhile
             raise ResourceError(f"run = {name}: changed while it was read; ask again") from None
-        self._make_room(name, worker.bytes)  # an engine may hold as much again
+        self._make_room(name, worker.bytes)  # an engine may need as much again
         return worker
 
     def _batch_done(self, size: int) -> None:
-        self.on_batch(size)  # the callback of now, not of when the run was loaded
+        self.on_batch(size)  # looked up here: it may be set after the run was loaded
 
     def _make_room(self, name: str, needed: int) -> None:
         """Unload idle runs, the least recently used first, until ``needed`` bytes are free."""
@@ -279,15 +276,15 @@ class Library:
 
 
 def _by_name(paths: Sequence[Path]) -> dict[str, Path]:
-    found: dict[str, Path] = {}
+    runs: dict[str, Path] = {}
     for path in paths:
         name = path.resolve().name
         if not NAME.fullmatch(name):
             raise SettingsError(f"run = {name}: an address cannot hold this name; use letters, digits, '.', '_' or '-'")
-        if name in found:
+        if name in runs:
             raise SettingsError(f"run = {path}: there is another run named {name}; rename one of them")
-        found[name] = path
-    return found
+        runs[name] = path
+    return runs
 
 
 def _is_run(path: Path) -> bool:
@@ -301,15 +298,17 @@ def _is_ready(worker: Future[Worker]) -> bool:
     return worker.done() and not worker.cancelled() and worker.exception() is None
 
 
-def _put_away(worker: Future[Worker]) -> None:
+def _close_worker(worker: Future[Worker]) -> None:
     if _is_ready(worker):
         worker.result().close()
 
 
 def _stamp(path: Path) -> Stamp:
-    """Changes when what would be loaded does: the settings, or which checkpoint is best (the newest, before any is)."""
+    """Changes with what would be loaded: the settings, or the best checkpoint (before there is one, the newest)."""
     best = path / "best"
     files = path / SETTINGS, best if best.is_file() else path / "checkpoints"
     return tuple(
-        (seen.st_mtime_ns, seen.st_size, seen.st_ino) for file in files if file.exists() and (seen := file.stat())
+        (status.st_mtime_ns, status.st_size, status.st_ino)
+        for file in files
+        if file.exists() and (status := file.stat())
     )

@@ -1,4 +1,4 @@
-"""What a client may ask for, and what it hears when it asks for more. Every limit is an answer with one clear line."""
+"""The limits of a request, and the errors of requests that exceed them."""
 
 from __future__ import annotations
 
@@ -11,35 +11,35 @@ from pydantic import BaseModel, ConfigDict
 from regard.errors import DataError, ResourceError, SettingsError
 from regard.settings.call import TRANSLATING, DecodeSettings
 
-# What a body may say, field by field. Those that depend on the machine or on who serves whom are in `Limits`.
-TEXT = 5_000  # characters of a text; and the largest number by which a part of one is named
+# Limits of single fields of a body. Those that depend on the machine are in `Limits`.
+TEXT = 5_000  # characters of a text; also the largest index of a word, layer or head
 LINE = 1_000  # characters of a prefix, a sentence among several, an override
 WORD = 200  # characters of a word
 NAME = 100  # characters of a name
 BEAM = 20  # hypotheses
-LENGTH = 200  # pieces that a language model adds
+LENGTH = 200  # pieces that a language model generates
 RANGES = {"length_penalty": 5.0, "coverage": 100.0, "diversity": 100.0, "shortest": 20.0, "longest": 20.0}  # of decode
-SENTENCES = 20  # in which a word is looked at
+SENTENCES = 20  # in which a word is compared
 OVERRIDES = 50
 COMPARED = 12  # runs
 
 
 class Body(BaseModel):
-    """What a client sends: nothing but what is known."""
+    """The body of a request; unknown fields are refused."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class TooLargeError(DataError):
-    """More than the service takes at once: status 413."""
+    """More than the service accepts in one request: status 413."""
 
 
 class KindError(DataError):
-    """A kind of file that the service does not take: status 415."""
+    """A kind of file that the service does not accept: status 415."""
 
 
 class BusyError(ResourceError):
-    """The queue is full: status 429, with the seconds after which it is worth asking again."""
+    """The queue is full: status 429, with the seconds after which to ask again."""
 
     def __init__(self, message: str, seconds: int) -> None:
         super().__init__(message)
@@ -47,18 +47,18 @@ class BusyError(ResourceError):
 
 
 class LateError(ResourceError):
-    """Not done in the time there is: status 504."""
+    """Not done within the time limit: status 504."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """All of them in one place; `regard serve` has a setting for those that depend on the machine."""
+    """The limits of a service; `regard serve` has settings for those that depend on the machine."""
 
     text: int = TEXT  # characters of one text
     texts: int = 256  # in one request
     beam: int = BEAM  # hypotheses at the most
     body: int = 2 << 20  # bytes of a request
-    depth: int = 20  # lists and objects of JSON inside each other
+    depth: int = 20  # nested lists and objects of JSON
     digits: int = 100  # of a number in JSON
     fields: int = 1_000  # of a form
     upload: int = 1 << 30  # bytes of a file that is sent to a corpus
@@ -68,10 +68,10 @@ class Limits:
     seconds: float = 60.0  # that a request may take
     reading: float = 20.0  # seconds in which the head and the body of a request must arrive
     connections: int = 800  # and requests at once; below the 1,024 files that a process may usually open
-    memory: int = 4 << 30  # bytes of weights in memory; the run that was not asked for longest goes first
+    memory: int = 4 << 30  # bytes of weights in memory; the least recently used run is unloaded first
 
     def check(self, texts: Sequence[str], where: str = "texts") -> None:
-        """Refuse what is too much before any of it is worked on."""
+        """Refuse too many or too long texts before any is translated."""
         if len(texts) > min(self.texts, self.queue):
             most = min(self.texts, self.queue)
             raise TooLargeError(f"{where} = {len(texts):,} texts: too many at once; send at most {most:,} in a request")
@@ -91,13 +91,14 @@ class Limits:
         known: Collection[str] = TRANSLATING,
         what: str = "translations",
     ) -> DecodeSettings:
-        """How a request is decoded: what ``usual`` says, then the fields of its body, then its ``decode``.
+        """How a request is decoded: the service's ``usual`` settings, then the fields of its body, then its ``decode``.
 
-        Of the usual settings those count that are ``known`` to ``what`` is asked for; others in a request are refused.
+        ``what`` is asked for takes only the ``known`` settings: usual ones that it does not take are left out, those of
+        a request are refused.
         """
         own = {} if asked is None else asked.model_dump(exclude_unset=True)
         if "engine" in own:
-            raise SettingsError("decode.engine: is chosen when a run is loaded; start the service with another")
+            raise SettingsError("decode.engine: is chosen when a run is loaded; set it when you start the service")
         if asked is not None:
             asked.only(known, what)
         found = DecodeSettings(**usual.model_dump(include=set(known), exclude_unset=True) | dict(fields) | own)

@@ -1,12 +1,12 @@
-"""HTML in, HTML out: the text is translated, every tag is kept once and put where its words have gone.
+"""Translating HTML: every tag is kept exactly once and put around the translations of its words.
 
-A page is cut at its blocks (paragraphs, cells, list items, line breaks) into sentences with inline tags. Of those the
-words go to the model. Each element then takes the stretch of target words in which those that look back at its own
-source words most outnumber the others (a maximum subarray with +1 and -1), inside its parent's stretch and beside its
-siblings': so elements stay nested, each is there exactly once, and attributes are never touched.
+A page is cut at its blocks (paragraphs, cells, list items, line breaks) into sentences with inline tags. Their words go
+to the model. Each element is then put around the range of target words in which those linked with its own source words
+most outnumber the others (a maximum subarray with +1 and -1), inside its parent's range and outside its siblings': so
+elements stay nested, each occurs once, and attributes do not change.
 
-Scripts, styles, preformatted text and whatever says ``translate="no"`` stay as they are; inside a sentence such an
-element goes through the model for the sake of its neighbours, and then takes its own words back.
+Scripts, styles, preformatted text and elements with ``translate="no"`` stay as they are; inside a sentence the model
+reads the words of such an element as context, and the original words replace their translation.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from regard.text.words import space_words
 
 Attributes = list[tuple[str, str | None]]
 Kind = Literal["open", "close", "single", "text", "other"]
-DEEPEST = 100  # elements of a sentence inside each other
+DEEPEST = 100  # nested elements of a sentence
 
 
 def _names(text: str) -> frozenset[str]:
@@ -37,7 +37,7 @@ _INLINE = _names(
     "span strike strong sub sup time tt u var wbr"
 )
 _VOID = _names("area base br col embed hr img input link meta param source track wbr")
-# What these hold is no language, or not ours to change.
+# Elements whose content is not translated.
 _KEPT = _names("canvas code iframe kbd math object pre samp script style svg template textarea var xmp")
 _WORD = re.compile(r"[\S\u00a0\u202f]+")
 _EDGES = re.compile(r"^(\W*)(.*?)(\W*)$", re.DOTALL)
@@ -45,12 +45,12 @@ _EDGES = re.compile(r"^(\W*)(.*?)(\W*)$", re.DOTALL)
 
 @dataclass(frozen=True)
 class _Event:
-    """A tag, a text or something else, as it stands in the page."""
+    """A tag, a text or something else, as it is in the page."""
 
     kind: Kind
     tag: str
     raw: str  # of a text, with its entities
-    kept: bool = False  # an opening tag that keeps what is inside
+    kept: bool = False  # an opening tag whose content is not translated
 
     @property
     def inline(self) -> bool:
@@ -62,7 +62,7 @@ class _Event:
 
 
 class _PageReader(HTMLParser):
-    """Notes where everything begins; what lies between two beginnings is the first one's, to the letter."""
+    """Records where each tag and text begins; each ends where the next begins, so that nothing is lost."""
 
     def __init__(self, page: str) -> None:
         super().__init__(convert_charrefs=True)
@@ -112,15 +112,15 @@ class _PageReader(HTMLParser):
 
 @dataclass
 class _Element:
-    """A tag pair in a sentence, or a single tag; places are in the sentence's letters."""
+    """A tag pair in a sentence, or a single tag; positions are indices of characters."""
 
     begin: int
     opening: str
     end: int = -1
     closing: str = ""
-    kept: str | None = None  # what is inside, where that must not change
+    kept: str | None = None  # its content, where that must not change
     inside: list[_Element] = field(default_factory=list)
-    first: int = 0  # of the target words that it takes, and the one behind the last
+    first: int = 0  # of its target words, and the one after the last
     last: int = 0
 
 
@@ -136,11 +136,11 @@ class MarkedSentence:
 
     @property
     def source(self) -> str:
-        """What goes to the model: words with one space between them, so that word 3 is word 3 of the links."""
+        """The text for the model: words with one space between them, so that links count the same words."""
         return " ".join(space_words(self._letters))
 
     def _read(self, events: Sequence[_Event]) -> None:
-        """Pair the tags. One without its partner stands alone, where it is."""
+        """Pair the tags. A tag without a partner is an element of its own."""
         stack: list[tuple[str, _Element]] = []
         rest = iter(events)
         for event in rest:
@@ -158,10 +158,10 @@ class MarkedSentence:
                 if event.kind == "open":
                     stack.append((event.tag, here[-1]))
                     if len(stack) > DEEPEST:
-                        raise DataError(f"q: more than {DEEPEST} tags inside each other; close some of them")
+                        raise DataError(f"q: more than {DEEPEST} nested tags; close some of them")
 
     def _keep(self, first: _Event, rest: Iterator[_Event]) -> _Element:
-        """An element whose inside stays as it is."""
+        """An element whose content stays as it is."""
         found = _Element(len(self._letters), first.raw, kept="")
         for event in _until_closed(first, rest):
             self._letters += event.text
@@ -177,15 +177,15 @@ class MarkedSentence:
     def render(self, target: str, links: Iterable[tuple[int, int]]) -> str:
         """The translation with all tags, by links of (target word, source word)."""
         words = space_words(target)
-        aligned = dict(links) or _by_place(len(words), len(self._words))
+        aligned = dict(links) or _by_position(len(words), len(self._words))
         looks = [aligned.get(place) for place in range(len(words))]  # the source word of each target word
         placed = self._place(self._elements, looks, 0, len(words))
         written = _SentenceWriter(words, self._letters, self._words).write(placed)
-        before, after = self._words[0][0], self._words[-1][1]  # the space around it stays as it is
+        before, after = self._words[0][0], self._words[-1][1]  # the space around the sentence stays as it is
         return self._letters[:before] + written + self._letters[after:]
 
     def _place(self, elements: list[_Element], looks: list[int | None], low: int, high: int) -> list[_Element]:
-        """The same elements with the target words that each takes, in their order."""
+        """The elements with the range of target words of each, in their order."""
         free = [low <= place < high for place in range(len(looks))]
         found = []
         for element in elements:
@@ -194,7 +194,7 @@ class MarkedSentence:
                 (1 if looks[place] in own else -1) if free[place] else -len(looks) - 1 for place in range(len(looks))
             ]
             first, last = _heaviest(scores) if own else (0, 0)
-            if first == last:  # nothing to stand around: it goes behind what it stood behind
+            if first == last:  # no words: it stays behind the word that it followed
                 first = last = min(max(self._anchor(element, looks), low), high)
                 first = last = next((place for place in range(first, high) if free[place]), high)
             free[first:last] = [False] * (last - first)
@@ -203,7 +203,7 @@ class MarkedSentence:
         return sorted(found, key=lambda each: (each.first, each.last))
 
     def _own(self, element: _Element) -> set[int]:
-        """The source words that are at least half inside an element; if none is, all that it touches."""
+        """The source words that are at least half inside an element; if none is, all that overlap it."""
         spans = [(max(first, element.begin), min(last, element.end)) for first, last in self._words]
         touched = {word for word, (first, last) in enumerate(spans) if first < last}
         counts = {word: (_solid(self._letters[slice(*spans[word])]), self._solid(word)) for word in touched}
@@ -213,7 +213,7 @@ class MarkedSentence:
         return _solid(self._letters[slice(*self._words[word])])
 
     def _anchor(self, element: _Element, looks: list[int | None]) -> int:
-        """Behind the target words of the last source word before it."""
+        """The position after the target words of the last source word before the element."""
         before = bisect_right([last for _, last in self._words], element.begin)
         for word in range(before - 1, -1, -1):
             if word in looks:
@@ -222,7 +222,7 @@ class MarkedSentence:
 
 
 class _SentenceWriter:
-    """Words and tags into one text, with a space before each word but the first."""
+    """Writes words and tags into one text, with a space before each word but the first."""
 
     def __init__(self, words: list[str], letters: str, spans: Sequence[tuple[int, int]]) -> None:
         self._words = [_edges(word) for word in words]
@@ -231,7 +231,7 @@ class _SentenceWriter:
         self._written: list[str] = []
         self._spaced = True
         self._head_done = False
-        self._tail = ""  # punctuation behind the last word: a tag that closes here may have to close before it
+        self._tail = ""  # punctuation after the last word: a closing tag may have to stand before it
 
     def write(self, placed: Sequence[_Element]) -> str:
         self._range(placed, 0, len(self._words))
@@ -259,7 +259,7 @@ class _SentenceWriter:
             return
         if element.first < element.last:
             self._space()
-            if element.begin not in self._starts and not self._head_done:  # the source's punctuation was outside too
+            if element.begin not in self._starts and not self._head_done:  # the source's punctuation is outside, too
                 self._written.append(html.escape(self._words[element.first][0], quote=False))
                 self._head_done = True
         else:
@@ -289,7 +289,7 @@ class _SentenceWriter:
 
 
 class Page:
-    """A text with tags, cut into what is translated and what is not."""
+    """A text with tags, cut into sentences to translate and the rest."""
 
     def __init__(self, page: str) -> None:
         self._parts: list[str | MarkedSentence] = list(_cut(_PageReader(page).events()))
@@ -339,7 +339,7 @@ def _until_closed(first: _Event, rest: Iterator[_Event]) -> Iterator[_Event]:
 
 
 def _heaviest(scores: Sequence[int]) -> tuple[int, int]:
-    """The stretch with the largest sum above zero (Kadane), of several the longest; an empty one if there is none."""
+    """The range with the largest sum above zero (Kadane), of several the longest; an empty one if there is none."""
     best, found, total, start = 1, (0, 0), 0, 0
     for place, score in enumerate(scores):
         if total < 0:
@@ -350,8 +350,8 @@ def _heaviest(scores: Sequence[int]) -> tuple[int, int]:
     return found
 
 
-def _by_place(targets: int, sources: int) -> dict[int, int]:
-    """Without attention to read: the word at the same share of the sentence."""
+def _by_position(targets: int, sources: int) -> dict[int, int]:
+    """Without links: the word at the same relative position."""
     return {place: place * sources // targets for place in range(targets)}
 
 
@@ -360,7 +360,7 @@ def _solid(text: str) -> int:
 
 
 def _edges(word: str) -> tuple[str, str, str]:
-    """Punctuation before, the word, punctuation behind; a word that is all punctuation is itself."""
+    """Punctuation before, the word, punctuation after; a word of punctuation alone is not split."""
     match = _EDGES.match(word)
     assert match
     return (match[1], match[2], match[3]) if match[2] else ("", word, "")

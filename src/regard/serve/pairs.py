@@ -1,9 +1,9 @@
-"""The languages of all runs here: which run translates what, and what detects a text's language."""
+"""The languages of all runs: which run translates which pair, and detecting the language of a text."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 from weakref import WeakKeyDictionary
@@ -31,7 +31,7 @@ def _settings(path: Path, changed: int) -> Settings:
 
 
 def summary_at(path: Path, name: str) -> Summary:
-    """A run at a glance, summed up anew only when something of it has changed."""
+    """The summary of a run, made again only when something of the run has changed."""
     try:
         return _summary(path, name, _stamps(path))
     except _UnreadableError as unreadable:
@@ -39,7 +39,7 @@ def summary_at(path: Path, name: str) -> Summary:
 
 
 def _stamps(path: Path) -> tuple[object, ...]:
-    """What is another when something of a run has changed that its summary tells."""
+    """A value that changes when the summary of a run would change."""
     changed = (_stamp(path / each) for each in (SETTINGS, "log.jsonl", "best", "checkpoints"))
     return (*changed, _is_trained(path))
 
@@ -47,21 +47,21 @@ def _stamps(path: Path) -> tuple[object, ...]:
 def _stamp(path: Path) -> tuple[int, int] | None:
     try:
         seen = path.stat()
-    except OSError:  # not there, or not ours to see
+    except OSError:  # missing, or not readable
         return None
     return seen.st_mtime_ns, seen.st_size
 
 
 def _is_trained(path: Path) -> bool:
-    """Whether it is being trained at this moment, which no file says."""
+    """Whether the run is being trained now, which no file says."""
     try:
         return is_occupied(path)
-    except OSError:  # of another user; the summary says so
+    except OSError:  # a run of another user; its summary says so
         return False
 
 
 class _UnreadableError(Exception):
-    """Raised, and so not cached: a run that cannot be read now, with too many files open, is read the next time."""
+    """Raised, and so not cached: a run that cannot be read now is tried again the next time."""
 
     def __init__(self, summary: Summary) -> None:
         super().__init__(summary.note)
@@ -78,10 +78,10 @@ def _summary(path: Path, name: str, changed: tuple[object, ...]) -> Summary:
 
 
 def best_runs(library: Library) -> dict[tuple[str, str], str]:
-    """Which run is used for which task and languages by default.
+    """The default run of each task and languages.
 
-    It is the best (`runs.best_first`). One that was pinned comes before all others; where runs were named at the start,
-    those in the folder are used only for what none of these can do.
+    It is a pinned one, else one that was named at the start, else one of the folder; of several the best
+    (`runs.best_first`).
     """
     known: dict[tuple[str, str], list[Summary]] = {}
     for name, path in library.runs().items():
@@ -91,7 +91,7 @@ def best_runs(library: Library) -> dict[tuple[str, str], str]:
 
 
 def _first(library: Library, several: Sequence[Summary]) -> str:
-    if len(several) == 1:  # nearly always; and each request for a translation asks
+    if len(several) == 1:  # nearly always, and every translation asks
         return several[0].name
     ranked = [each.name for each in listing.best_first(several)]
     return min(ranked, key=lambda name: (name not in library.pinned, name not in library.named))
@@ -107,8 +107,8 @@ _seen: WeakKeyDictionary[Library, tuple[object, dict[Languages, str]]] = WeakKey
 
 
 async def current_pairs(library: Library) -> dict[Languages, str]:
-    """`pairs`, read beside the event loop. Runs that were all named are few: there it is enough to see that none has
-    changed, because to wait for a thread takes longer beside a model at work."""
+    """`pairs`, read in a thread. Where all runs were named, they are few: there it is first checked whether one has
+    changed, because waiting for a thread takes longer while a model is working."""
     if library.folder is not None:
         return await asyncio.to_thread(pairs, library)
     runs = library.runs()
@@ -116,19 +116,18 @@ async def current_pairs(library: Library) -> dict[Languages, str]:
     known = _seen.get(library)
     if known is not None and known[0] == now:
         return known[1]
-    found, readable = await asyncio.to_thread(_look, library, runs)
+
+    def read() -> tuple[dict[Languages, str], bool]:
+        return pairs(library), all(summary_at(path, name).state != "unreadable" for name, path in runs.items())
+
+    found, readable = await asyncio.to_thread(read)
     if readable:
         _seen[library] = now, found
     return found
 
 
-def _look(library: Library, runs: Mapping[str, Path]) -> tuple[dict[Languages, str], bool]:
-    """The pairs, and whether every run could be read."""
-    return pairs(library), all(summary_at(path, name).state != "unreadable" for name, path in runs.items())
-
-
 def check_pins(library: Library) -> None:
-    """Every pinned run is there, and no two are pinned for the same."""
+    """Refuse pinned runs that do not exist, and two for the same task and languages."""
     known: dict[tuple[str, str], str] = {}
     for name in library.pinned:
         found = summary_at(library.path(name), name)
@@ -141,7 +140,7 @@ def check_pins(library: Library) -> None:
 
 
 def detector(library: Library, known: Iterable[tuple[Languages, str]]) -> Callable[[str], list[detect.Detection]]:
-    """What the vocabularies of these runs can tell."""
+    """A detector of languages by the vocabularies of these runs."""
     paths = [(languages, library.path(run) / "tokenizer") for languages, run in known]
     return _detector(tuple((languages, path, path.stat().st_mtime_ns) for languages, path in paths))
 

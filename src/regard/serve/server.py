@@ -1,4 +1,4 @@
-"""The service on a port: sockets, patience with slow clients, and an orderly end."""
+"""The service on a port: sockets, timeouts for slow clients, and an orderly shutdown."""
 
 from __future__ import annotations
 
@@ -18,56 +18,56 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from regard.errors import ResourceError
 
-SPARE = 50  # connections: so many are kept free by hanging up on those that have asked for nothing
-GRACE = 20  # seconds that requests in flight get to finish when the server is stopped
-LAST = 10  # seconds more for all that is behind them
+SPARE = 50  # connections kept free by closing those that have sent no request
+GRACE = 20  # seconds that requests in progress get when the server is stopped
+LAST = 10  # further seconds for the rest of the shutdown
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """The socket, bound. A port of 0 is any that is free."""
-    found = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
-    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    """A bound socket. Port 0 takes any that is free."""
+    bound = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        found.bind((host, port))
+        bound.bind((host, port))
     except OSError as problem:
-        found.close()
+        bound.close()
         if problem.errno == errno.EADDRINUSE:
             raise ResourceError(
                 f"--port = {port}: is taken by another program; use another, or 0 for any that is free"
             ) from None
-        raise ResourceError(f"--host = {host}, --port = {port}: {problem.strerror or problem}") from None
-    return found
+        raise ResourceError(f"serve.host = {host}, --port = {port}: {problem.strerror or problem}") from None
+    return bound
 
 
 def address(listening: socket.socket) -> str:
-    """What to type into a browser."""
+    """The address to open in a browser."""
     host, port = listening.getsockname()[:2]
     name = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)
     return f"http://{name}:{port}/"
 
 
 def own_names() -> list[str]:
-    """What others may call this machine: its name, and the address by which it reaches them. Nothing is sent."""
-    found = [socket.gethostname().lower()]
+    """The names of this machine for others: its host name and its outward addresses. Nothing is sent."""
+    names = [socket.gethostname().lower()]
     for family, elsewhere in ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1")):
         with suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
-            probe.connect((elsewhere, 9))  # chooses a way; nothing is sent
-            found.append(probe.getsockname()[0])
-    return [name for name in dict.fromkeys(found) if name]
+            probe.connect((elsewhere, 9))  # chooses a route; nothing is sent
+            names.append(probe.getsockname()[0])
+    return [name for name in dict.fromkeys(names) if name]
 
 
 def listens_on(listening: socket.socket) -> str:
-    """The same as it was asked for: others reach ``0.0.0.0`` at whatever this machine is called."""
+    """The address as it was given: others reach ``0.0.0.0`` by any name of this machine."""
     host, port = listening.getsockname()[:2]
     everywhere = " (every address of this machine)" if host in ("0.0.0.0", "::") else ""
     return f"http://{f'[{host}]' if ':' in host else host}:{port}/{everywhere}"
 
 
 def make(app: FastAPI, *, reading: float, started: Callable[[], object] = lambda: None) -> uvicorn.Server:
-    """A server of the app that calls `started` when it listens, and ends in good order."""
+    """A server of the app that calls `started` once it listens."""
     config = uvicorn.Config(
         app,
-        http=_patient(reading, app.state.library.limits.connections),
+        http=_with_timeout(reading, app.state.library.limits.connections),
         ws="none",
         lifespan="on",
         access_log=False,
@@ -77,19 +77,19 @@ def make(app: FastAPI, *, reading: float, started: Callable[[], object] = lambda
         timeout_graceful_shutdown=GRACE,
         backlog=512,
     )
-    logging.getLogger("uvicorn").setLevel(logging.CRITICAL)  # bugs are logged by `watch`, and clients are refused
+    logging.getLogger("uvicorn").setLevel(logging.CRITICAL)  # `watch` logs bugs
     return _Server(config, started, app.state.jobs.closing.set)
 
 
 def run(server: uvicorn.Server, listening: socket.socket) -> None:
-    """Serve until Ctrl-C or SIGTERM; requests in flight are finished, a second Ctrl-C does not wait for them."""
+    """Serve until Ctrl-C or SIGTERM; requests in progress are finished, unless there is a second Ctrl-C."""
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: None)  # uvicorn hands a signal back when it has ended; we end by returning
+        signal.signal(number, lambda *_: None)  # uvicorn raises the signal again when it has ended; we end by returning
     server.run([listening])
 
 
 class _Server(uvicorn.Server):
-    """Says when it is ready, and when it is about to end, so that endless streams end too."""
+    """Calls back when it is ready and when it is about to end, so that event streams end too."""
 
     def __init__(self, config: uvicorn.Config, started: Callable[[], object], ending: Callable[[], object]) -> None:
         super().__init__(config)
@@ -104,7 +104,7 @@ class _Server(uvicorn.Server):
             atexit.unregister(self._end)
 
     def _end(self) -> None:
-        """In a thread beside a main one that has come to its end: requests get their time, then it ends, too."""
+        """Called when the main thread has ended: requests in progress are finished, then the server ends."""
         self.should_exit = True
         self._over.wait(GRACE + LAST)
 
@@ -117,35 +117,35 @@ class _Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def _patient(seconds: float, connections: int) -> type[H11Protocol]:
-    """Uvicorn's protocol, with an end to its patience: a request's head must be there within ``seconds``.
+def _with_timeout(seconds: float, connections: int) -> type[H11Protocol]:
+    """Uvicorn's protocol with a timeout: the head of a request must arrive within ``seconds``.
 
     Without it a client that sends a byte now and then holds its connection for ever (slowloris). Where there are too
-    many connections, the one that has said nothing longest makes room for the next.
+    many connections, the one that has been idle longest is closed.
     """
-    waiting: dict[H11Protocol, None] = {}  # whose request is not there yet, the oldest first
+    waiting: dict[H11Protocol, None] = {}  # connections without a request yet, the oldest first
 
-    class Patient(H11Protocol):
+    class Timed(H11Protocol):
         _alarm: asyncio.TimerHandle | None = None
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
             if len(self.connections) > connections - SPARE and waiting:
                 oldest = next(iter(waiting))
-                assert isinstance(oldest, Patient)
-                oldest._relax()
+                assert isinstance(oldest, Timed)
+                oldest._stop_waiting()
                 oldest._hang_up()
             self._wait()
 
         def data_received(self, data: bytes) -> None:
             super().data_received(data)
             if self.cycle is not None and not self.cycle.response_complete:
-                self._relax()
+                self._stop_waiting()
             else:
                 self._wait()
 
         def connection_lost(self, exc: Exception | None) -> None:
-            self._relax()
+            self._stop_waiting()
             super().connection_lost(exc)
 
         def _wait(self) -> None:
@@ -153,7 +153,7 @@ def _patient(seconds: float, connections: int) -> type[H11Protocol]:
                 waiting[self] = None
                 self._alarm = self.loop.call_later(seconds, self._hang_up)
 
-        def _relax(self) -> None:
+        def _stop_waiting(self) -> None:
             waiting.pop(self, None)
             if self._alarm is not None:
                 self._alarm.cancel()
@@ -163,4 +163,4 @@ def _patient(seconds: float, connections: int) -> type[H11Protocol]:
             if not self.transport.is_closing():
                 self.transport.close()
 
-    return Patient
+    return Timed

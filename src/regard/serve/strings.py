@@ -1,8 +1,8 @@
 """Files of strings and subtitles, in and out: gettext's ``.po`` and ``.mo``, ``.xliff``, ``.srt``.
 
-A file is read into texts, and written again with their translations; all else of it stays as it is, to the letter
-where the format is text. What a program fills in (``%s``, ``{name}``), tags, entities and addresses are kept: each
-stands in the translation as often as in the text. A line in which that fails is left as it is.
+A file is read into texts and written again with their translations; everything else in it stays the same, byte for
+byte where the format is text. Placeholders (``%s``, ``{name}``), tags, entities and addresses are kept: each occurs in
+the translation as often as in the text. A line in which that fails is not translated.
 """
 
 from __future__ import annotations
@@ -35,33 +35,34 @@ Links = list[tuple[int, int]]  # of target and source word
 
 @dataclass(frozen=True)
 class Document:
-    """The texts of a file that are to be translated, and how to write it with translations in their places."""
+    """The texts of a file to translate, and a function that writes the file with their translations."""
 
     texts: tuple[str, ...]
     fill: Callable[[Sequence[str]], bytes]
 
 
 def read(name: str, data: bytes) -> Document:
-    """A file, by the ending of its name."""
+    """Read a file by the suffix of its name."""
     ending = PurePath(name).suffix.lower()
     if ending not in READERS:
         known = did_you_mean(ending, READERS)
-        raise DataError(f"file = {name[:100]}: not a kind that is translated as a file; {known}")
+        raise DataError(f"file = {name[:100]}: not a format that is translated as a file; {known}")
     try:
         return READERS[ending](data)
     except UnicodeDecodeError as error:
         raise DataError(f"{name[:100]}: byte {error.start + 1} is not UTF-8; convert the file first") from None
 
 
-Found = tuple[str, Links]  # what was written for a sentence, and which word belongs to which
+Found = tuple[str, Links]  # the translation of a sentence, and its links
 Translating = Generator[list[str], Sequence[Found], list[str]]
 
 
 def translating(texts: Sequence[str], keep: Iterable[str] = ()) -> Translating:
-    """Texts in translation: a generator that gives sentences, wants what was found for them, and returns the texts.
+    """Translate texts: a generator that yields sentences, is sent their translations, and returns the texts.
 
-    Lines are translated one by one, equal sentences once. In the first round a number stands for each placeholder,
-    because models copy numbers; a line in which one is not there exactly once goes again, cut at its placeholders.
+    Lines are translated one by one, equal sentences once. In the first round a number replaces each placeholder,
+    because models copy numbers; a line in which a number is not kept exactly once is translated again in parts, cut at
+    its placeholders.
     """
     terms = [re.escape(term) for term in sorted(keep, key=len, reverse=True) if term.strip()]
     guarded = re.compile("|".join((rf"(?P<term>(?<!\w)(?:{'|'.join(terms)})(?!\w))", _GUARDED)) if terms else _GUARDED)
@@ -80,7 +81,7 @@ def translating(texts: Sequence[str], keep: Iterable[str] = ()) -> Translating:
 
 
 def driven(work: Translating, translate: Callable[[list[str]], Sequence[Found]]) -> list[str]:
-    """Texts in translation by whoever answers at once."""
+    """Run such a generator with a function that translates sentences."""
     try:
         sentences = next(work)
         while True:
@@ -91,14 +92,14 @@ def driven(work: Translating, translate: Callable[[list[str]], Sequence[Found]])
 
 
 def _has_words(line: str, guarded: re.Pattern[str]) -> bool:
-    """Whether there are letters besides what is kept."""
+    """Whether there are letters outside of what is kept."""
     return any(letter.isalpha() for letter in guarded.sub("", line))
 
 
 def _numbered(line: str, guarded: re.Pattern[str]) -> tuple[str, dict[str, str]]:
-    """As HTML, with a number that is not in the line for each placeholder, and what these stand for.
+    """The line as HTML, with a number that it does not contain for each placeholder, and the table of these numbers.
 
-    Nothing where a placeholder touches a word: the number would become a part of it.
+    Empty where a placeholder touches a word: the number would become a part of it.
     """
     free = (str(number) for number in range(71, 10_000, 12) if str(number) not in line)
     table: dict[str, str] = {}
@@ -117,7 +118,7 @@ def _numbered(line: str, guarded: re.Pattern[str]) -> tuple[str, dict[str, str]]
 
 
 def _apart(line: str, guarded: re.Pattern[str]) -> tuple[str, dict[str, str]]:
-    """As HTML that is cut at its placeholders: what stands between them is translated by itself."""
+    """The line as HTML that is cut at its placeholders: the parts between them are translated separately."""
     parts, end = [], 0
     for found in guarded.finditer(line):
         parts.append(html.escape(line[end : found.start()], quote=False))
@@ -128,7 +129,7 @@ def _apart(line: str, guarded: re.Pattern[str]) -> tuple[str, dict[str, str]]:
 
 
 def _plain(page: str, table: Mapping[str, str]) -> str | None:
-    """Text with what was kept in its place and tags as they stand; None where a number is not there exactly once."""
+    """The translation with its placeholders put back; None if a number does not occur exactly once."""
     numbers = re.compile(rf"(?<!\w)(?:{'|'.join(table)})(?!\w)") if table else None
     if numbers is not None and sorted(numbers.findall(page)) != sorted(table):
         return None
@@ -145,7 +146,7 @@ _GUARDS: Final = re.compile(_GUARDED)
 
 
 def kept(text: str, guarded: re.Pattern[str] = _GUARDS) -> Counter[str]:
-    """What must stand in a translation as often as in the text: placeholders, tags, and signs that could begin one."""
+    """What must occur in a translation as often as in the text: placeholders, tags, and signs that could begin one."""
     found = Counter(each[0] for each in guarded.finditer(text))
     return found + Counter(sign for sign in guarded.sub("", text) if sign in "%{}<>")
 
@@ -160,13 +161,13 @@ _MAGIC = 0x950412DE
 
 
 def _po(data: bytes) -> Document:
-    """Entries without a translation are filled; comments, others and their order stay to the letter."""
+    """Entries without a translation are filled; everything else stays the same."""
     text = data.decode("utf-8-sig")
     line_end = "\r\n" if "\r\n" in text else "\n"
     blocks = re.split(r"(\n[ \t]*(?:\n[ \t]*)*\n)", text.replace("\r\n", "\n"))
     plurals = _PLURALS.search(text)
     forms = min(int(plurals[1]), 10) if plurals else 2
-    wanted: list[tuple[int, list[str]]] = []  # block, and what is asked for it: singular and plural
+    wanted: list[tuple[int, list[str]]] = []  # block, and its texts: singular and plural
     for number, block in enumerate(blocks):
         fields = _fields(block)
         if fields.get("msgid") and not any(value for name, value in fields.items() if name.startswith("msgstr")):
@@ -182,7 +183,7 @@ def _po(data: bytes) -> Document:
 
 
 def _fields(block: str) -> dict[str, str]:
-    """What an entry says: ``msgid``, ``msgid_plural``, ``msgstr``, ``msgstr[0]``. Obsolete ones say nothing."""
+    """The fields of an entry: ``msgid``, ``msgid_plural``, ``msgstr``, ``msgstr[0]``; none of an obsolete one."""
     found: dict[str, str] = {}
     name = ""
     for line in block.splitlines():
@@ -200,7 +201,7 @@ def _unescaped(found: re.Match[str]) -> str:
 
 
 def _with_translations(block: str, texts: Sequence[str], forms: int) -> str:
-    """An entry with these translations: of a plural the first is the singular's, all others are the plural's."""
+    """An entry with these translations: form 0 of a plural is the singular's, all others are the plural's."""
     kept_lines, inside = [], False
     for line in block.split("\n"):
         keyword = _KEYWORD.match(line.strip())
@@ -229,7 +230,7 @@ def _quoted(text: str) -> str:
 
 
 def _mo(data: bytes) -> Document:
-    """All strings are translated again from what the program asks for: there are none without a translation."""
+    """All strings are translated again from their keys: a .mo file has none without a translation."""
     entries = list(_mo_entries(data))
     header = next((value for key, value in entries if not key), "")
     plurals = _PLURALS.search(header)
@@ -265,7 +266,7 @@ def _mo_entries(data: bytes) -> Iterator[tuple[str, str]]:
                 pair.append(data[place : place + length].decode("utf-8"))
             yield pair[0], pair[1]
     except struct.error:
-        raise DataError("file: is not a .mo file, or a damaged one; make it again with msgfmt") from None
+        raise DataError("file: is not a .mo file, or is damaged; make it again with msgfmt") from None
 
 
 def _mo_bytes(entries: Sequence[tuple[str, str]]) -> bytes:
@@ -287,11 +288,11 @@ _SOURCE = re.compile(r"<((?:\w+:)?)source\b[^>]*?(?:/>|>(.*?)</\1source>)", re.D
 _TARGET = re.compile(r"<((?:\w+:)?)target\b([^>]*?)(?:/>|>(.*?)</\1target>)", re.DOTALL)
 _ELEMENT = re.compile(r"(</?[^<>]+>)")
 _NUMBERED = re.compile(r'<(?:span|img) data-xliff="(\d+)">|</span>')
-_AROUND = re.compile(r"</?(?:\w+:)?(?:g|pc|mrk)\b")  # around words; others stand alone, with what is in them
+_AROUND = re.compile(r"</?(?:\w+:)?(?:g|pc|mrk)\b")  # around words; other elements are kept with their content
 
 
 def _xliff(data: bytes) -> Document:
-    """Units without a target get one; elements inside a source go where its words go. All else stays to the letter."""
+    """Units without a target get one; elements inside a source follow its words. Everything else stays the same."""
     text = data.decode("utf-8-sig")
     if "<!DOCTYPE" in text or "<!ENTITY" in text:
         raise DataError("file: has a DOCTYPE, which an XLIFF file does not need; remove it")
@@ -313,7 +314,7 @@ def _xliff(data: bytes) -> Document:
 
 
 def _is_open(unit: re.Match[str]) -> bool:
-    """Whether a unit is to be translated and is not yet."""
+    """Whether a unit is not translated yet and may be."""
     source, target = _SOURCE.search(unit[3]), _TARGET.search(unit[3])
     done = target is not None and (target[3] or "").strip()
     inside = (source[2] or "") if source else ""
@@ -321,10 +322,10 @@ def _is_open(unit: re.Match[str]) -> bool:
 
 
 def _as_text(inside: str) -> tuple[str, list[str]]:
-    """The inside of a source as text with numbered tags, and what these stand for."""
+    """The content of a source as text with numbered tags, and the elements that these replace."""
     parts: list[str] = []
     elements: list[str] = []
-    alone = 0  # how deep inside an element that stands alone
+    alone = 0  # depth inside an element without words
     for piece in _ELEMENT.split(inside):
         is_tag = piece.startswith("<")
         if alone and elements:
@@ -344,7 +345,7 @@ def _as_text(inside: str) -> tuple[str, list[str]]:
 
 
 def _as_xml(text: str, elements: Sequence[str]) -> str:
-    """The way back."""
+    """The reverse of `_as_text`."""
     parts, end, opened = [], 0, list[str]()
     for found in _NUMBERED.finditer(text):
         parts.append(html.escape(text[end : found.start()], quote=False))
@@ -380,11 +381,11 @@ _TIMES = re.compile(r"^\s*\d+:\d\d:\d\d[,.]\d{1,3}\s*-->\s*\d+:\d\d:\d\d[,.]\d{1
 
 
 def _srt(data: bytes) -> Document:
-    """What is said in a subtitle is one text, and has as many lines afterwards as before."""
+    """Each subtitle is one text, and keeps its number of lines."""
     text = data.decode("utf-8-sig")
     line_end = "\r\n" if "\r\n" in text else "\n"
     blocks = re.split(r"(\n\s*\n)", text.replace("\r\n", "\n"))
-    wanted: list[tuple[int, int, str]] = []  # block, where its words begin, and these
+    wanted: list[tuple[int, int, str]] = []  # block, where its text begins, and the text
     for number, block in enumerate(blocks):
         times = _TIMES.search(block)
         if times is not None and (said := block[times.end() :].strip("\n")):
@@ -401,14 +402,14 @@ def _srt(data: bytes) -> Document:
 
 
 def _in_one_line(said: str) -> str:
-    """Lines of one speaker are one text; where each begins with a dash, or a sign of music, they stay lines."""
+    """Lines of one speaker are joined; lines that begin with a dash or a note are kept apart."""
     lines = said.split("\n")
     speakers = sum(line.lstrip().startswith(("-", "–", "♪")) for line in lines)
     return said if speakers > 1 else " ".join(line.strip() for line in lines)
 
 
 def _balanced(text: str, count: int) -> list[str]:
-    """A text in so many lines of about the same length, broken between words; a text that has lines keeps them."""
+    """A text broken between words into so many lines of about the same length; existing lines are kept."""
     if count == 1 or "\n" in text:
         return [text]
     lines, words = [], text.split(" ")

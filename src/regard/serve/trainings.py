@@ -1,11 +1,11 @@
-"""Trainings as clients see them: settings from what they ask for, how each stands, and its log as it grows."""
+"""Trainings for clients: the settings that they ask for, the state of each, and its log as a stream."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,11 +25,11 @@ from regard.settings import Settings, load_settings, preset_names
 from regard.settings import demo as demonstration
 from regard.trainer.teaching import given, settings_of
 
-DEMO = "demo"  # the preset of the first button
+DEMO = "demo"  # the first preset
 FILES = ("corpus", "source", "target", "valid_corpus", "valid_source", "valid_target")
-BASE = "train.base: is the run to begin with; choose that, and leave this out"
+BASE = "train.base: is set by the field base; leave it out of the overrides"
 Stage = Literal["", "starting", "preparing", "training", "validating", "stopping"]
-TICK = 0.3  # seconds between two looks at a log
+TICK = 0.3  # seconds between two reads of a log
 HEARTBEAT = 15.0  # seconds without an event before a comment is sent, which keeps the connection open
 
 
@@ -45,8 +45,8 @@ def asked_for(
     watch: str = "",
     languages: str = "",
 ) -> list[str]:
-    """The arguments of `regard train` for a client's request: a preset or a run to begin with, and only those settings
-    that were chosen, so that the others are fitted. Files are those of its corpora and no others."""
+    """The arguments of `regard train` for a client's request: a preset or a base run, and only the settings that were
+    given, so that the others are fitted. Only files of the corpora are accepted."""
     data = corpora.settings(corpus) | ({"languages": languages} if languages else {})
     chosen = [f"data.{name}={json.dumps(path)}" for name, path in data.items()]
     chosen += [f"train.{name}={json.dumps(value)}" for name, value in (("time", time), ("watch", watch)) if value]
@@ -56,7 +56,7 @@ def asked_for(
     chosen += [f"data.general={json.dumps(watched)}"] if watched else []
     if base is not None:
         if preset:
-            raise SettingsError(f"preset = {preset[:100]}: a run to begin with has its own settings; leave this out")
+            raise SettingsError(f"preset = {preset[:100]}: a base run has its own settings; give only one of the two")
         chosen = [f"train.base={json.dumps(str(base))}", *chosen]
     elif preset == DEMO:
         preset, chosen = demonstration.PRESET, [*demonstration.OVERRIDES, *chosen]
@@ -66,33 +66,31 @@ def asked_for(
     settings = settings_of(asked)
     for name in FILES:
         if (found := getattr(settings.data, name)) != data.get(name, ""):
-            raise SettingsError(f"data.{name} = {found[:100]}: comes from the corpus; choose that, and leave this out")
+            raise SettingsError(f"data.{name} = {found[:100]}: is set by the corpus; leave it out of the overrides")
     if settings.data.general != tuple(watched):
-        raise SettingsError("data.general: comes from the corpus to keep watching; choose that, and leave this out")
+        raise SettingsError("data.general: is set by keep_watching; leave it out of the overrides")
     if settings.train.base != ("" if base is None else str(base)):
         raise SettingsError(BASE)
     if settings.model.vectors.file:
-        raise SettingsError("model.vectors.file: files are read on the command line alone; use regard train")
+        raise SettingsError("model.vectors.file: the service reads no such files; train on the command line")
     return asked
 
 
 @dataclass(frozen=True, kw_only=True)
 class Training(Summary, Answer):
-    """How a training stands: its run at a glance, and what goes on."""
+    """The state of a training: the summary of its run, and its stage."""
 
     run: str
     stage: Stage = ""
     validate_every: int = 0
     watch: str = ""
-    ours: Annotated[bool, Field(description="Whether it was started here, and so can be stopped here.")] = False
-    is_run: Annotated[bool, Field(description="Whether there is a run to go on with; not before it has begun.")] = False
-    request: Annotated[dict[str, Any] | None, Field(description="What was asked for, where it was started here.")] = (
-        None
-    )
+    ours: Annotated[bool, Field(description="Whether it was started here, and can be stopped here.")] = False
+    is_run: Annotated[bool, Field(description="Whether its run exists already, so that it can be resumed.")] = False
+    request: Annotated[dict[str, Any] | None, Field(description="The request, where it was started here.")] = None
     error: Annotated[
         dict[Literal["line", "setting", "right"], str] | None,
         Field(
-            description="Why it failed, where it did; which setting is to blame, and an override that would be right.",
+            description="Why it failed, if it did; the setting at fault, and an override that would be right.",
             examples=[{"line": "size = 8,000: is too large", "setting": "text.size", "right": "text.size=625"}],
         ),
     ] = None
@@ -103,39 +101,38 @@ _FLAGS = {"--source": "the source file", "--target": "the target file", "--out":
 
 
 def plain(line: str) -> str:
-    """An error of the command line for the studio: no flags, no commands to type."""
+    """An error of the command line for the studio, without flags and commands."""
     for flag, words in _FLAGS.items():
         line = line.replace(flag, words)
     kept = [part for part in line.split("; ") if "regard " not in part and " --" not in part]
     return "; ".join(kept) or line
 
 
-def complaint(line: str, right: str = "") -> dict[Literal["line", "setting", "right"], str]:
-    """Which setting the last line of a training names."""
+def explained(line: str, right: str = "") -> dict[Literal["line", "setting", "right"], str]:
+    """An error of a training with the setting that it names."""
     found = _SETTING.search(line)
     setting = right.partition("=")[0] or ("" if found is None else found[1])
     return {"line": plain(line), "setting": "text.size" if setting == "size" else setting, "right": right}
 
 
 class Trainings:
-    """Every run of the library, and trainings that are not one yet or never came to be."""
+    """The trainings of all runs, also of runs that do not exist yet or never will."""
 
     def __init__(self, jobs: Jobs) -> None:
         self.jobs = jobs
 
     def all(self) -> list[Training]:
-        """The newest first."""
-        paths = self.jobs.library.runs()  # which looks at the whole folder: once for all
-        found = [self._one(name, paths.get(name)) for name in {**paths, **self.jobs.trainings()}]
-        return sorted(found, key=lambda each: (each.state != "running", -each.changed))
+        """Running ones first, then the newest."""
+        paths = self.jobs.library.runs()  # lists the whole folder: once for all
+        trainings = [self.one(name, paths) for name in {**paths, **self.jobs.trainings()}]
+        return sorted(trainings, key=lambda each: (each.state != "running", -each.changed))
 
-    def one(self, run: str) -> Training:
-        return self._one(run, self.jobs.library.runs().get(run))
-
-    def _one(self, run: str, path: Path | None) -> Training:
+    def one(self, run: str, paths: Mapping[str, Path] | None = None) -> Training:
+        """The training of a run; ``paths`` are the folders of all runs, if they are known."""
+        path = (self.jobs.library.runs() if paths is None else paths).get(run)
         job = self.jobs.training(run)
         if path is None and job is None:
-            self.jobs.library.path(run)  # complains
+            self.jobs.library.path(run)  # raises: no such run
         summary, settings = self._known(run, path, job)
         ours = job is not None and job.alive
         running = ours or summary.state == "running"
@@ -145,14 +142,14 @@ class Trainings:
             **vars(summary),
             **({} if settings is None else settings.train.model_dump(include={"validate_every", "watch"})),
             "state": "running" if running else "failed" if words else summary.state,
-            "stage": self._stage(run, path) if running else "",
+            "stage": self.stage(run, path) if running else "",
             "note": plain(words) or self.jobs.shown(summary.note),
-            "error": complaint(words, right) if words else None,
+            "error": explained(words, right) if words else None,
         }
         return Training(run=run, ours=ours, is_run=path is not None, request=self.jobs.request(run), **content)
 
     def _known(self, run: str, path: Path | None, job: Job | None) -> tuple[Summary, Settings | None]:
-        """A run at a glance, or what the settings say of one that is yet to be; and these, where they can be read."""
+        """The summary of a run, or of one that does not exist yet by its settings; and these, if they can be read."""
         if path is not None:
             found = summary_at(path, run)
             return found, None if found.state == "unreadable" else settings_at(path)
@@ -164,11 +161,8 @@ class Trainings:
             return known, None
         return replace(known, **listing.by_settings(settings)), settings
 
-    def stage(self, run: str) -> Stage:
-        """What a running training does now, by the last line of its log."""
-        return self._stage(run, self.jobs.library.runs().get(run))
-
-    def _stage(self, run: str, path: Path | None) -> Stage:
+    def stage(self, run: str, path: Path | None) -> Stage:
+        """The stage of a running training, by the last line of its log."""
         job = self.jobs.training(run)
         began = 0.0
         if job is not None and job.alive:
@@ -186,17 +180,17 @@ class Trainings:
         return "validating" if last["event"] == "step" and (due or over) else "training"
 
     async def events(self, run: str, after: int) -> AsyncIterator[str]:
-        """The log as server-sent events, from a line on, until the training ends. The id of an event is its line.
+        """The log as server-sent events, after a line, until the training ends. The id of an event is its line.
 
-        Events named ``state`` say what goes on, ``end`` that nothing more will come; they have no line.
+        Events named ``state`` have the stage, ``end`` is the last one; they have no line.
         """
         path = (await asyncio.to_thread(self.jobs.library.runs)).get(run) or self._place(run)
         reader, shown, silence = LogReader(path / "log.jsonl"), "", 0.0
         yield "retry: 1000\n\n"
         while not self.jobs.closing.is_set():
-            running = await asyncio.to_thread(self.jobs.is_training, run)  # before reading: its last lines are there
+            running = await asyncio.to_thread(self.jobs.is_training, run)  # before reading: no last line is missed
             read = await asyncio.to_thread(_next, reader)
-            if reader.stale:  # another log: all of it is new
+            if reader.stale:  # the log was replaced: read all of it
                 reader, after = LogReader(path / "log.jsonl"), 0
                 continue
             lines = [] if read is None else await asyncio.to_thread(_events_after, read, after)
@@ -207,7 +201,7 @@ class Trainings:
                     yield _event("end", await asyncio.to_thread(self._ending, run))
                     return
                 continue
-            stage = await asyncio.to_thread(self.stage, run)
+            stage = await asyncio.to_thread(lambda: self.stage(run, self.jobs.library.runs().get(run)))
             silence = 0.0 if lines or stage != shown else silence + TICK
             if stage != shown:
                 yield _event("state", {"state": "running", "stage": stage})
@@ -218,34 +212,34 @@ class Trainings:
             await asyncio.sleep(TICK)
 
     def _place(self, run: str) -> Path:
-        """Where the run will be that a training is about to make."""
+        """The folder of a run that a training is about to create."""
         if self.jobs.training(run) is None or self.jobs.library.folder is None:
-            return self.jobs.library.path(run)  # which complains
+            return self.jobs.library.path(run)  # raises: no such run
         return self.jobs.library.folder / run
 
     def _ending(self, run: str) -> dict[str, Any]:
         try:
             found = self.one(run)
-        except RegardError as problem:  # it was removed in the meantime
+        except RegardError as problem:  # it was removed meanwhile
             return {"state": "failed", "stage": "", "note": self.jobs.shown(str(problem))}
         return {"state": found.state, "stage": "", "note": found.note}
 
 
 def _next(reader: LogReader) -> list[tuple[int, bytes]] | None:
-    """What was added to a log; nothing, while it cannot be read."""
+    """The new lines of a log; None while it cannot be read."""
     with suppress(OSError):
         return reader.read()
     return None
 
 
 def _events_after(lines: list[tuple[int, bytes]], after: int) -> list[tuple[int, str]]:
-    """Events after a line. What is no JSON, cut short by a crash, counts but is not sent."""
+    """The events after a line. A line that is no JSON, cut short by a crash, is counted but not sent."""
     found = ((number, _parsed(line)) for number, line in lines if number > after)
     return [(number, json.dumps(event, ensure_ascii=False)) for number, event in found if event is not None]
 
 
 def _parsed(line: bytes) -> dict[str, Any] | None:
-    """An event; a number that is none (a loss that is not finite) becomes null, for browsers read strict JSON."""
+    """An event; NaN and infinity become null, because browsers read strict JSON."""
     try:
         event = json.loads(line, parse_constant=lambda _: None)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Monitoring: numbers for Prometheus, and one JSON line a request. Never a user's text."""
+"""Monitoring: metrics for Prometheus, and one JSON line for each request. Texts of users are never logged."""
 
 from __future__ import annotations
 
@@ -20,21 +20,25 @@ from regard.serve.library import Library
 
 BUG = "this is a bug of Regard's, not yours; the service's log says where"
 
-AGAIN = 5  # seconds after which it is worth asking again when too many ask at once
-ELSEWHERE = "(none)"  # the route of what we have no route for: a label must not grow with what clients make up
+AGAIN = 5  # seconds after which to ask again when there are too many requests
+ELSEWHERE = "(none)"  # unknown routes share this label, so that clients cannot create labels
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
 
 class Metrics:
-    """One server's numbers, in a registry of its own."""
+    """The metrics of one server, in a registry of its own."""
 
     def __init__(self, library: Library) -> None:
         self._registry = registry = CollectorRegistry()
         names = ("method", "route", "status")
         self.requests = Counter("regard_requests", "Requests answered", names, registry=registry)
         self.seconds = Histogram(
-            "regard_request_seconds", "From the first byte to the last", ("route",), buckets=SECONDS, registry=registry
+            "regard_request_seconds",
+            "From the first byte to the last",
+            ("route",),
+            buckets=SECONDS,
+            registry=registry,
         )
         self.batches = Histogram("regard_batch_texts", "Texts in a batch", buckets=SIZES, registry=registry)
         registry.register(_Models(library))
@@ -44,7 +48,7 @@ class Metrics:
 
 
 class _Models(Collector):
-    """The state of the models at the moment of asking."""
+    """The state of the models when metrics are read."""
 
     def __init__(self, library: Library) -> None:
         self._library = library
@@ -54,7 +58,7 @@ class _Models(Collector):
         yield GaugeMetricFamily("regard_models_loaded", "Runs in memory", value=len(loaded))
         waiting = GaugeMetricFamily("regard_queue_length", "Texts and calls that wait", labels=("run",))
         weights = GaugeMetricFamily("regard_model_bytes", "Bytes of weights in memory", labels=("run",))
-        engines = GaugeMetricFamily("regard_model_engine", "Who searches for a run: always 1", labels=("run", "engine"))
+        engines = GaugeMetricFamily("regard_model_engine", "Engine of a run: always 1", labels=("run", "engine"))
         for name, worker in loaded.items():
             waiting.add_metric((name,), worker.waiting)
             weights.add_metric((name,), worker.bytes)
@@ -64,9 +68,9 @@ class _Models(Collector):
 
 
 class Watch:
-    """The middleware around all others: counts, times, refuses what is too much at once, and writes the log.
+    """The outermost middleware: counts and times requests, refuses too many at once, and writes the log.
 
-    An exception that no handler knows is a bug: it is logged as one, with where it happened, and its answer is 500.
+    An exception that no handler knows is a bug: it is logged with its traceback and answered with 500.
     """
 
     def __init__(self, app: ASGIApp, metrics: Metrics, log: Callable[[str], object] | None, most: int) -> None:
@@ -91,28 +95,26 @@ class Watch:
         self._now += 1
         try:
             if self._now > self._most:
-                line = f"requests = {self._most} at once: are all that are answered; ask again in {AGAIN} s"
+                line = f"requests = {self._most} at once: is the limit; ask again in {AGAIN} s"
                 await refuse(_with_headers(count), 503, line, {"connection": "close", "retry-after": str(AGAIN)})
             else:
                 await self._app(scope, receive, count)
         except ClientDisconnect:
-            pass  # in the middle of its body
+            pass  # while it sent its body
         except Exception:
-            self._bug(scope)
-            if status:  # half an answer: the connection has to be cut
+            where = scope["method"], _route(scope)
+            logging.getLogger(__name__).exception("a bug, in the answer to %s %s", *where)
+            if status:  # the answer has begun: close the connection
                 status = 500
                 raise
             await refuse(_with_headers(count), 500, BUG, {"connection": "close"})
         finally:
             self._now -= 1
-            status = status or 499  # the client left before there was an answer
-            self._tell(scope, status, sent, time.perf_counter() - started)
+            status = status or 499  # the client disconnected before the answer
+            self._record(scope, status, sent, time.perf_counter() - started)
 
-    def _bug(self, scope: Scope) -> None:
-        logging.getLogger(__name__).exception("a bug, in the answer to %s %s", scope["method"], _route(scope))
-
-    def _tell(self, scope: Scope, status: int, sent: int, seconds: float) -> None:
-        route = _route(scope)
+    def _record(self, scope: Scope, status: int, sent: int, seconds: float) -> None:
+        route, received = _route(scope), Headers(scope=scope).get("content-length", "0")
         method = scope["method"] if scope["method"] in ("GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS") else "OTHER"
         self._metrics.requests.labels(method, route, str(status)).inc()
         self._metrics.seconds.labels(route).observe(seconds)
@@ -124,7 +126,7 @@ class Watch:
                 "route": route,
                 "status": status,
                 "milliseconds": round(1000 * seconds, 1),
-                "received": int(length) if (length := _length(scope)).isdecimal() else None,
+                "received": int(received) if received.isdecimal() else None,
                 "sent": sent,
             }
             self._log(json.dumps(line))
@@ -141,7 +143,3 @@ def _with_headers(send: Send) -> Send:
 
 def _route(scope: Scope) -> str:
     return getattr(scope.get("route"), "path", ELSEWHERE)
-
-
-def _length(scope: Scope) -> str:
-    return Headers(scope=scope).get("content-length", "0")

@@ -1,13 +1,13 @@
-"""One thread owns each model. Requests wait for it in a bounded queue; a full queue is an answer, not a wait.
+"""One thread owns each model. Requests wait for it in a bounded queue; when it is full, they are refused.
 
-Texts that wait for the same thing share a batch. The next one has the oldest or, every other time, the oldest of those
-whose request was served least, with those nearest to it in length, so that little of a batch is padding and no request
-waits for ever; what a text becomes does not depend on who came with it. Other work with the model stands in the same
-queue and gets its turn between two batches.
+Waiting texts with the same options share a batch. A batch begins with the oldest text or, every other time, with the
+oldest text of the request that has fewest results so far, and takes those nearest to it in length: so little of it is
+padding and no request waits for ever. A translation does not depend on the other texts of its batch. Other work with
+the model waits in the same queue and is done between two batches.
 
-Work asks again and again whether it may go on (`regard.decode.cancel`). It may not when its client has left or its
-time is up; and when it takes long, it waits for a moment while short texts of others are translated on the same thread,
-so that a large request does not hold up small ones.
+Work checks regularly whether it may go on (`regard.decode.cancel`). It is cancelled when its client has disconnected or
+its time is up. When it takes long, it pauses while short texts of other requests are translated on the same thread, so
+that a large request does not delay small ones.
 """
 
 from __future__ import annotations
@@ -40,25 +40,25 @@ from regard.tasks.translator import Link, Translation, attends
 from regard.text.vocabulary import UNK
 
 Model: TypeAlias = Trained
-# A translation and, if they were asked for, the links of each of its outputs, where they were read, and how far each is
-# to be doubted.
+# A translation and, if they were asked for, the links of each of its outputs, the aligner that read them, and the doubt
+# of each output.
 Translated: TypeAlias = tuple[Translation, tuple[list[Link], ...], str, tuple[Doubt, ...]]
-Wish = tuple[Options, bool, bool]  # how to search, and whether links and doubt are wanted
+Wish = tuple[Options, bool, bool]  # how to search, whether links, whether doubt are wanted
 Result = TypeVar("Result")
-TURN = 0.25  # seconds after which work that takes longer lets short texts of others go before
-SHORT = 64  # pieces of a text that may go before
-LAST = 20.0  # seconds that a thread gets to leave its work when the process ends
-ANSWERS = 3  # that are kept, so that several views of the same output take one search
-ALIGNER = 5.0  # seconds that a request may be held up by the choice of the aligner, which is made once for a run
+TURN = 0.25  # seconds after which work pauses for short texts of other requests
+SHORT = 64  # pieces of a short text
+LAST = 20.0  # seconds that a thread gets to stop when the process ends
+ANSWERS = 3  # kept, so that several views of one output need one search
+ALIGNER = 5.0  # seconds that choosing the aligner, once for a run, may delay a request
 
 
 @dataclass(frozen=True, eq=False)
 class _Call:
-    """Any work with the model."""
+    """Work with the model other than translating."""
 
     work: Callable[[Model], Any]
     answer: Future[Any]
-    background: bool = False  # no request waits for it: all other work comes first
+    background: bool = False  # no request waits for it; it is done last
 
 
 @dataclass(eq=False)
@@ -67,19 +67,19 @@ class _WaitingText:
 
     text: str
     wish: Wish  # texts with equal wishes may share a batch
-    answer: Future[list[Translated]]  # of the whole request; cancelled when its client has left
-    found: dict[int, Translated]  # what the request has so far
-    place: int  # in the request
+    answer: Future[list[Translated]]  # of the whole request; cancelled when its client disconnects
+    results: dict[int, Translated]  # of the request so far
+    position: int  # in the request
     count: int  # texts of the request
     arrived: float = field(default_factory=time.monotonic)
-    length: int = 0  # in pieces; 0 until the thread has counted
+    length: int = 0  # in pieces; 0 until the thread has counted them
 
 
 _Job: TypeAlias = _Call | _WaitingText
 
 
 class Worker:
-    """A model and the thread that alone may touch it."""
+    """A model and the one thread that uses it."""
 
     def __init__(
         self, model: Model, limits: Limits | None = None, *, on_batch: Callable[[int], object] = lambda _: None
@@ -89,32 +89,32 @@ class Worker:
         self._weight = held(*model.models, model.search.searcher) if model.task == "translate" else held(model.model)
         self.attends = self._translator is not None and attends(self._translator.model)
         self._limits = limits or Limits()
-        self._on_batch = on_batch  # told the size of every batch
+        self._on_batch = on_batch  # called with the size of every batch
         self._queue: deque[_Job] = deque()
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         self._closed = False
-        self._ending = False  # with the whole process: no request is answered any more
-        self._working = False  # on something that a request waits for
-        self._oldest_first = False  # whose turn it is: every other time, those who were served least
-        self._aligner = not self.attends or _knows_aligner(model)
+        self._ending = False  # the process ends: no request is answered any more
+        self._working = False  # for a request
+        self._oldest_first = False  # alternates with the request that has fewest results
+        self._aligner = not self.attends or _knows_aligner(model)  # whether one was chosen
         self._answers: deque[tuple[object, object]] = deque(maxlen=ANSWERS)
-        self._pace = 0.02  # seconds a text, lately
+        self._pace = 0.02  # seconds a text, a moving average
 
     @property
     def bytes(self) -> int:
-        """Of all weights, a shared one once, and of what searches by them has made of them; an engine outside torch may
-        take more when it is first asked for much."""
+        """Memory of all weights, shared ones counted once, and of the engine's copies. An engine outside torch may take
+        more for its first large batch."""
         return self._weight + (0 if self._translator is None else self._translator.search.searcher.bytes)
 
     @property
     def engine(self) -> str:
-        """Who searches for a translator; empty for what does not translate."""
+        """The engine of a translator; empty for other models."""
         return "" if self._translator is None else self._translator.search.searcher.name
 
     @property
     def waiting(self) -> int:
-        """How much of the queue is of requests."""
+        """Jobs of requests in the queue."""
         with self._changed:
             return sum(not _is_background(job) for job in self._queue)
 
@@ -124,14 +124,14 @@ class Worker:
         return not (self._working or self.waiting)
 
     async def call(self, work: Callable[[Model], Result]) -> Result:
-        """Do this with the model, on its own thread."""
+        """Run a function of the model on its thread."""
         answer: Future[Result] = Future()
         return await self._answer(answer, [_Call(work, answer)])
 
     def cached(self, question: object, answer: Callable[[], Result]) -> Result:
-        """The answer to one of the last questions, or a new one; for work on the model's own thread.
+        """The answer to one of the last questions, or a new one; called on the model's thread.
 
-        What was read by another aligner than the run has now, is read anew.
+        An answer made with another aligner than the run has now is made again.
         """
         key = question, vars(self._model).get("aligner")
         for asked, found in self._answers:
@@ -144,32 +144,32 @@ class Worker:
     async def translate(
         self, texts: Sequence[str], options: Options, *, links: bool = False, doubt: bool = False
     ) -> list[Translated]:
-        """Translate, in batches shared with other requests; in the order of the texts.
+        """Translate in batches shared with other requests; results are in the order of the texts.
 
-        A model without attention has no links, and is asked for none.
+        A model without attention has no links.
         """
         if self._translator is None:
             raise ModelError("run: does not translate; it was trained for another task")
         if len(texts) > self._limits.queue:
             most = self._limits.queue
-            raise TooLargeError(f"texts = {len(texts):,} pieces of text: more than can wait; send at most {most:,}")
+            raise TooLargeError(f"texts = {len(texts):,} pieces: more than the queue holds; send at most {most:,}")
         if not texts:
             return []
         answer: Future[list[Translated]] = Future()
-        found: dict[int, Translated] = {}
+        results: dict[int, Translated] = {}
         wish = options, links and self.attends, doubt
         return await self._answer(
-            answer, [_WaitingText(text, wish, answer, found, place, len(texts)) for place, text in enumerate(texts)]
+            answer, [_WaitingText(text, wish, answer, results, place, len(texts)) for place, text in enumerate(texts)]
         )
 
     def close(self) -> None:
-        """Let the thread end when its queue is empty. Requests that still hold the worker are answered."""
+        """Let the thread end when its queue is empty. Requests in the queue are still answered."""
         with self._changed:
             self._closed = True
             self._changed.notify()
 
     def end(self) -> None:
-        """Let the thread leave whatever it does at its next step: the process ends."""
+        """Let the thread stop at its next check, because the process ends."""
         with self._changed:
             self._closed = self._ending = True
             self._queue.clear()
@@ -180,10 +180,10 @@ class Worker:
         if (thread := self._thread) is not None:
             thread.join(seconds)
 
-    # On the side of those who ask
+    # Called by requests
 
     async def _answer(self, answer: Future[Result], jobs: Sequence[_Job]) -> Result:
-        """Wait in the queue. A client that leaves, or has waited too long, is taken out of it."""
+        """Put jobs into the queue and wait. They are removed when the client disconnects or the time is up."""
         self._enter(jobs)
         try:
             return await asyncio.wait_for(asyncio.wrap_future(answer), self._limits.seconds)
@@ -193,12 +193,13 @@ class Worker:
             ) from None
         finally:
             if answer.cancelled():
-                self._leave(answer)
+                with self._changed:
+                    self._queue = deque(job for job in self._queue if job.answer is not answer)
 
     def _enter(self, jobs: Sequence[_Job]) -> None:
         with self._changed:
             if self._ending:
-                raise BusyError("service: is about to end; ask again in 10 s", 10)
+                raise BusyError("service: is shutting down; ask again in 10 s", 10)
             if (waiting := self.waiting) and waiting + len(jobs) > self._limits.queue:
                 seconds = max(1, round(waiting * self._pace))
                 raise BusyError(f"queue = {waiting} waiting: is full; ask again in {seconds} s", seconds)
@@ -208,10 +209,6 @@ class Worker:
                 self._thread.start()
                 _at_work.add(self)
             self._changed.notify()
-
-    def _leave(self, answer: Future[Any]) -> None:
-        with self._changed:
-            self._queue = deque(job for job in self._queue if job.answer is not answer)
 
     # On the thread that owns the model
 
@@ -223,10 +220,10 @@ class Worker:
             else:
                 self._translate(job)
                 self._pace = 0.9 * self._pace + 0.1 * (time.monotonic() - started) / len(job)
-            del job  # or the last request stays in memory until the next one comes
+            del job  # else the last request stays in memory until the next one comes
 
     def _next(self) -> _Call | list[_WaitingText] | None:
-        """What to do now: a call, or a batch; None when the worker is closed and nothing is left."""
+        """The next call or batch; None when the worker is closed and the queue is empty."""
         while (head := self._due()) is not None:
             if isinstance(head, _WaitingText):
                 self._count(head)
@@ -236,7 +233,7 @@ class Worker:
         return None
 
     def _due(self) -> _Job | None:
-        """Wait until something is to be done, and say what; None when the worker is closed and nothing is left."""
+        """Wait for the next job; None when the worker is closed and the queue is empty."""
         with self._changed:
             self._working = False
             while True:
@@ -254,7 +251,7 @@ class Worker:
                 self._changed.wait(patience)
 
     def _take(self) -> _Call | list[_WaitingText] | None:
-        """Take the next job out of the queue; None where there is none, or only some that have just arrived."""
+        """Take the next job out of the queue; None if there is none whose pieces were counted."""
         head = self._head() if self._queue else None
         if head is None or (isinstance(head, _WaitingText) and not head.length):
             return None
@@ -266,16 +263,16 @@ class Worker:
         return head
 
     def _head(self) -> _Job:
-        """The next job: the oldest and, every other time, the oldest of those whose request was served least."""
+        """The next job: the oldest or, every other time, the oldest of the request with fewest results."""
         first = self._queue[0]
         if not self._oldest_first:
-            first = min(self._queue, key=_served)
+            first = min(self._queue, key=_finished)
         elif _is_background(first):
             first = next((job for job in self._queue if not _is_background(job)), first)
         return first
 
     def _batch(self, head: _WaitingText, longest: int | None = None) -> list[_WaitingText]:
-        """Take a text and those nearest to it in length, none longer than ``longest``, as many as fit."""
+        """Take a text and as many as fit of those nearest to it in length, none longer than ``longest``."""
         self._oldest_first = not self._oldest_first
         counted = (job for job in self._queue if isinstance(job, _WaitingText) and job.length)
         alike = [job for job in counted if job.wish == head.wish and (longest is None or job.length <= longest)]
@@ -292,10 +289,10 @@ class Worker:
         return batch
 
     def _count(self, first: _WaitingText | None = None) -> None:
-        """Count the pieces of those who wait, for a turn at most; without the lock, which the event loop takes too."""
+        """Count the pieces of waiting texts, for a `TURN` at most; without the lock, which the event loop needs too."""
         with self._changed:
             uncounted = [job for job in self._queue if isinstance(job, _WaitingText) and not job.length]
-        uncounted.sort(key=lambda job: (job is not first, len(job.text)))  # of the rest, who may go before soonest
+        uncounted.sort(key=lambda job: (job is not first, len(job.text)))  # short texts first: they may interrupt
         until = time.monotonic() + TURN
         for job in uncounted:
             job.length = self._pieces(job.text)
@@ -320,10 +317,10 @@ class Worker:
         except Exception as problem:
             _fail(call.answer, problem)
 
-    # While something is worked on
+    # During work
 
     def _check(self, jobs: Sequence[_Job], *, background: bool = False) -> Callable[[], None]:
-        """What work for these has to ask before it goes on; it lets others have their turn."""
+        """A function that work calls regularly: raises if the work is cancelled, and pauses for other requests."""
         until = time.monotonic() + (0.0 if background else TURN)
 
         def may_go_on() -> None:
@@ -332,13 +329,13 @@ class Worker:
             if unwanted or self._ending or (background and self._closed):
                 raise Cancelled
             if self._queue and (began := time.monotonic()) >= until:
-                self._let_others(jobs, background=background)
+                self._work_for_others(jobs, background=background)
                 now = time.monotonic()
-                until = now if background else now + max(TURN, now - began)  # half of the time for either
+                until = now if background else now + max(TURN, now - began)  # others get at most half of the time
 
         return may_go_on
 
-    def _let_others(self, jobs: Sequence[_Job], *, background: bool) -> None:
+    def _work_for_others(self, jobs: Sequence[_Job], *, background: bool) -> None:
         self._count()
         with self._changed:
             other = self._in_between(jobs, background=background)
@@ -350,7 +347,7 @@ class Worker:
         self._working = not background
 
     def _in_between(self, jobs: Sequence[_Job], *, background: bool) -> _Call | list[_WaitingText] | None:
-        """What may be done before these go on: short texts of others; anything, if no request waits for these."""
+        """What to do before these go on: short texts of other requests; any job, if these are in the background."""
         if background and self._queue and isinstance(call := self._queue[0], _Call):
             self._queue.popleft()
             return call
@@ -364,8 +361,8 @@ class Worker:
         return None
 
     def _choose_aligner(self, check: Callable[[], None]) -> None:
-        """Have the run's aligner chosen, if that is soon done; else go on with the mean of all heads for now, and
-        choose when idle. The choice is saved in the run."""
+        """Choose the run's aligner, and save it in the run. If that takes long, use the mean of all heads for now and
+        choose it in the background."""
         if self._aligner:
             return
         self._aligner = True
@@ -386,7 +383,7 @@ class Worker:
                 self._queue.append(_Call(_set_aligner, Future(), background=True))
 
     def _translate(self, batch: list[_WaitingText], *, brief: bool = False) -> None:
-        """Search for these texts. What is ``brief`` is not interrupted for others."""
+        """Translate these texts. A ``brief`` batch does not pause for others."""
         self._on_batch(len(batch))
         self._find(batch, brief=brief)
 
@@ -407,16 +404,16 @@ class Worker:
             if len(batch) == 1:
                 _fail(batch[0].answer, problem)
                 return
-            for each in batch:  # one of them is to blame; the others shall not suffer
+            for each in batch:  # one of them caused it; the others are translated without it
                 self._find([each], brief=brief)
             return
         for each, result in zip(batch, results, strict=True):
-            each.found[each.place] = result
-            if len(each.found) == each.count:
-                _settle(each.answer, [each.found[place] for place in range(each.count)])
+            each.results[each.position] = result
+            if len(each.results) == each.count:
+                _settle(each.answer, [each.results[position] for position in range(each.count)])
 
     def _needs_aligner(self, batch: list[_WaitingText]) -> bool:
-        """Whether links are wanted, or decide which unknown word is copied."""
+        """Whether links are wanted, or decide which source word replaces an unknown one."""
         assert self._translator is not None
         (options, links, _), translator = batch[0].wish, self._translator
         encode = translator.tokenizers.source.encode
@@ -425,13 +422,13 @@ class Worker:
     def _search(self, batch: list[_WaitingText]) -> list[Translated]:
         assert self._translator is not None
         translator, (options, links, doubt) = self._translator, batch[0].wish
-        numbers = [each.place for each in batch]  # in its request: what is drawn does not depend on who else asks
+        numbers = [each.position for each in batch]  # sampling does not depend on other requests
         outputs = translator.search([each.text for each in batch], options, numbers=numbers)
         found = [Translation(each.text, tuple(ranked), translator) for each, ranked in zip(batch, outputs, strict=True)]
         every = [output for each in found for output in each.outputs]
         doubts, linked = list[Doubt](), list[list[Link]]()
         if doubt:
-            self._know_calibration()
+            self._load_calibration()
             doubts, linked = translator.doubts_and_links(every)
         elif links:
             linked = translator.links(every)
@@ -443,9 +440,8 @@ class Worker:
             for each, count, end in zip(found, counts, ends, strict=True)
         ]
 
-    def _know_calibration(self) -> None:
-        """What the run keeps of how doubt is measured; else that is learned when idle, and until then doubt has no
-        value."""
+    def _load_calibration(self) -> None:
+        """Load the run's calibration of doubt; if it has none, learn it in the background, with no value until then."""
         model = self._translator
         assert model is not None
         if "calibration" in vars(model):
@@ -456,12 +452,12 @@ class Worker:
                 self._queue.append(_Call(_calibrate, Future(), background=True))
 
 
-_at_work: WeakSet[Worker] = WeakSet()  # those that have had a thread
+_at_work: WeakSet[Worker] = WeakSet()  # those that have started a thread
 
 
 @atexit.register
 def _end_all() -> None:
-    """A thread that is still in torch when Python takes itself apart aborts the process, so none may be."""
+    """A thread that is still in torch when the interpreter shuts down aborts the process, so all are stopped before."""
     workers = list(_at_work)
     for worker in workers:
         worker.end()
@@ -473,22 +469,22 @@ def _is_background(job: _Job) -> bool:
     return isinstance(job, _Call) and job.background
 
 
-def _served(job: _Job) -> float:
-    """How much of its request is done."""
+def _finished(job: _Job) -> float:
+    """How many texts of its request are done."""
     if isinstance(job, _Call):
         return math.inf if job.background else 0
-    return len(job.found)
+    return len(job.results)
 
 
 def _knows_aligner(model: Model) -> bool:
-    """Whether nothing is to be computed to know it."""
+    """Whether the aligner need not be computed."""
     if model.task != "translate" or model.run is None:
         return True
-    return any(Aligner.load(place) is not None for place in (model.run.folder, model.run.cache))
+    return any(Aligner.load(folder) is not None for folder in (model.run.folder, model.run.cache))
 
 
 def _set_aligner(model: Model) -> None:
-    """Choose the aligner of a translator, which uses it from now on; without one, a translation is still one."""
+    """Choose the aligner of a translator. If that fails, it translates with the default aligner."""
     assert model.task == "translate"
     assert model.run is not None
     try:
@@ -496,17 +492,17 @@ def _set_aligner(model: Model) -> None:
     except Exception:
         logging.getLogger(__name__).exception("the aligner of %s could not be chosen", model.run.folder.name)
         chosen = Aligner(chosen_on="default: choosing a better one failed")
-    model.__dict__["aligner"] = chosen  # what `cached_property` keeps
+    model.__dict__["aligner"] = chosen  # as `cached_property` stores it
 
 
 def _calibrate(model: Model) -> None:
-    """Learn how doubt is measured; without, there are still doubtful words."""
+    """Learn the calibration of doubt."""
     assert model.task == "translate"
     vars(model)["calibration"] = calibration_of(model)
 
 
 def _settle(answer: Future[Any], result: object) -> None:
-    with suppress(InvalidStateError):  # the client has just left
+    with suppress(InvalidStateError):  # the client has disconnected
         answer.set_result(result)
 
 

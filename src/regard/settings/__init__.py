@@ -1,7 +1,7 @@
-"""Every knob, typed. Settings are frozen, go to TOML and back, and complain in one line. No torch here.
+"""All settings, typed and frozen, read from TOML and written to it. No torch here.
 
-Variants are told apart by ``kind``. What a combination of knobs cannot mean is refused here, with the
-reason, before anything is built.
+Variants differ in ``kind``. Combinations that make no sense are refused here, with the reason, before anything is
+built.
 """
 
 from __future__ import annotations

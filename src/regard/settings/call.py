@@ -1,7 +1,7 @@
-"""What is set for one call and not for a run: how to decode, to measure and to serve.
+"""Settings of one call, not of a run: how to decode, to measure and to serve.
 
-The same names are flags where most people need them, ``decode.beam=3`` on the command line of every verb that decodes,
-and ``{"decode": {"beam": 3}}`` in a request. Ranges are checked where the values are used.
+They are written ``decode.beam=3`` on the command line of every verb that decodes, and ``{"decode": {"beam": 3}}`` in a
+request; common ones are flags, too. Ranges are checked where the values are used.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from regard.settings.reading import Count, Frozen
 
 
 def listed(value: Any) -> Any:
-    """``a,b`` and a single value are lists too."""
+    """A value as a tuple: ``a,b`` is one, and so is a single value."""
     if isinstance(value, str):
         return tuple(word.strip() for word in value.split(",") if word.strip())
     return tuple(value) if isinstance(value, list) else value if isinstance(value, tuple) else (value,)
@@ -24,7 +24,7 @@ def _numbered(value: Any) -> Any:
     return tuple(int(word) if isinstance(word, str) and word.isdecimal() else word for word in listed(value))
 
 
-# Nothing that anybody needs is beyond these; what one request may ask for is less, and in `serve.limits`.
+# Limits for every call; those of a request are narrower and in `serve.limits`.
 Whole = Annotated[int, Field(le=1_000_000)]
 Real = Annotated[float, Field(ge=-1e6, le=1e6)]
 Line = Annotated[str, Field(max_length=10_000, pattern=r"^[^\x00]*$")]  # may become a word of a command
@@ -33,7 +33,7 @@ Numbers = Annotated[tuple[int, ...], BeforeValidator(_numbered)]
 
 
 class DecodeSettings(Frozen):
-    """How outputs are searched or drawn, and what they may and must contain."""
+    """How outputs are searched or sampled, and what they may and must contain."""
 
     model_config = ConfigDict(allow_inf_nan=False)
 
@@ -44,41 +44,41 @@ class DecodeSettings(Frozen):
     length_penalty: Real = 1.0
     """Outputs are compared by log p / length^this."""
     coverage: Real = 0.0
-    """Price of source words left unattended; 0.2 is usual."""
+    """Penalty for source words without attention; 0.2 is usual."""
     groups: Whole = 1
     """Groups of the beam that must differ; see `diversity`."""
     diversity: Real = 0.5
-    """What a group pays for a word that an earlier one chose."""
+    """Penalty of a group for a word that an earlier group chose."""
     sample: bool = False
-    """Draw the outputs instead of searching for them."""
+    """Sample the outputs instead of searching for them."""
     temperature: Real = 1.0
     """Of sampling; below 1 is more cautious."""
     top_k: Whole = 0
-    """Draw from so many pieces; 0 from all."""
+    """Sample from so many pieces, the most probable ones; 0 from all."""
     nucleus: Real = 1.0
-    """Draw from the fewest pieces with this probability."""
+    """Sample from the fewest pieces that have this probability together."""
     seed: Annotated[int, Field(le=2**31)] = 1
     """Of sampling."""
     risk: Whole = 0
-    """Draw so many, and give the one most like all others (chrF)."""
+    """Sample so many outputs, and give the one most like all others (chrF)."""
     shortest: Real = 0.0
     """Target pieces for each source piece, at the least."""
     longest: Real = 2.0
     """At the most, plus ten."""
     length: Whole = 40
-    """Language models: pieces to add at the most."""
+    """Language models: how many pieces to add at the most."""
     no_repeat: Whole = 0
     """No sequence of so many pieces twice; 3 is usual."""
     forbid: Words = ()
     """Words not to write, with commas."""
     prefix: Line = ""
-    """What each output begins with."""
+    """The beginning of each output."""
     glossary: dict[Line, Line] = Field(default={})
     """Source terms and how they must be translated: `{bank = 'rive'}`."""
     copy_unknown: bool | None = None
-    """Whether to copy words the model cannot write; not set: where words have no spelling."""
+    """Whether to copy words the model cannot write; not set: if the tokenizer does not spell them."""
     engine: Line = "auto"
-    """Who searches: auto, native, native-bfloat16 (GPU), ctranslate2 or ctranslate2-int8."""
+    """What searches: auto, native, native-bfloat16 (GPU), ctranslate2 or ctranslate2-int8."""
 
 
 class MeasureSettings(Frozen):
@@ -98,7 +98,7 @@ class MeasureSettings(Frozen):
     trials: int = 10_000
     """Trials of the approximate randomisation."""
     seed: int = 12345
-    """Of tests and of sentences that are drawn; the default is sacreBLEU's."""
+    """Of tests and of sampled sentences; the default is sacreBLEU's."""
     limit: int = 0
     """Use at most so many sentences; 0 for all."""
     examples: int = 10
@@ -108,11 +108,11 @@ class MeasureSettings(Frozen):
     alignment: str = ""
     """A file of gold word alignments, Pharaoh or NAACL format."""
     links: str = ""
-    """A file of alignments to hold against the gold, not the run's."""
+    """A file of alignments to compare with the gold instead of the run's."""
     reverse: str = ""
-    """A run of the other direction, to join links with."""
+    """A run of the other direction, whose links are joined with the run's."""
     reverse_links: str = ""
-    """A file of links of the other direction, to join with."""
+    """A file of links of the other direction, to be joined."""
     symmetrise: Literal["intersection", "union", "grow-diag", "grow-diag-final-and"] = "grow-diag-final-and"
     """How to join them."""
     texts: str = ""
@@ -122,28 +122,32 @@ class MeasureSettings(Frozen):
 
 
 class ServeSettings(Frozen):
-    """What a service lets in and how much of it."""
+    """What a service accepts, and its limits."""
 
+    host: str = "127.0.0.1"
+    """The address to listen on; any but this machine's needs a token."""
+    token: str = ""
+    """What clients must send; REGARD_TOKEN does the same, unseen by other users. Made up if one is needed."""
     pin: Words = ()
-    """Runs to use for their task and languages, not the best."""
+    """Runs to use for their task and languages instead of the best."""
     admin_token: str = ""
-    """Needed to train, upload, rename and remove; REGARD_ADMIN_TOKEN does the same. None: --token is enough."""
+    """Needed to train, upload, rename and remove; REGARD_ADMIN_TOKEN does the same. None: serve.token is enough."""
     read_only: bool = False
-    """Nobody trains, uploads, renames or removes."""
+    """Refuse to train, upload, rename and remove."""
     allow_host: Words = ()
-    """Further names this service goes by."""
+    """Further host names of this service."""
     allow_origin: Words = ()
-    """Web pages that may use it: https://example.org."""
+    """Origins of web pages that may use it: https://example.org."""
     queue: Count = 1024
     """Texts that may wait for one model; more get 429."""
     batch: Count = 256
     """Texts in one batch at the most; 1 does not batch."""
     gather: Annotated[float, Field(ge=0)] = 4.0
-    """Milliseconds that a text waits for others to share its batch."""
+    """Milliseconds that a text waits for others of its batch."""
     timeout: Annotated[float, Field(ge=0.1)] = 60.0
     """Seconds that a request may take."""
     memory: str = "4G"
-    """Of weights at the most: 512M, 4G. What was not used longest goes first."""
+    """For weights, at the most: 512M, 4G. The run that was not used longest is unloaded first."""
     stop_trainings: bool = False
     """Stop trainings when the service ends."""
     browser: bool = True
@@ -153,14 +157,14 @@ class ServeSettings(Frozen):
 
 
 class CallSettings(Frozen):
-    """All that is set for a call."""
+    """All settings of a call."""
 
     decode: DecodeSettings = DecodeSettings()
     measure: MeasureSettings = MeasureSettings()
     serve: ServeSettings = ServeSettings()
 
 
-# What counts where not all does: going on with a text, drawing the tree of a search, measuring one run and several.
+# Which settings a call takes: to continue a text, to draw the tree of a search, to measure one run or several.
 CONTINUED = (
     *("beam", "length_penalty", "groups", "diversity", "sample", "temperature", "top_k", "nucleus", "seed", "length"),
 )
@@ -173,7 +177,7 @@ EVALUATED = (
 )
 COMPARED = ("metrics", "tokenize", "edges", "resamples", "trials", "seed", "limit", "examples", "every")
 SERVING = tuple(ServeSettings.model_fields)
-# What every verb takes that takes any, by section.
+# The settings of each verb, by section.
 TAKEN: dict[str, dict[str, tuple[str, ...]]] = {
     "translate": {"decode": TRANSLATING},
     "predict": {"decode": CONTINUED},
@@ -181,7 +185,7 @@ TAKEN: dict[str, dict[str, tuple[str, ...]]] = {
     "compare": {"decode": TRANSLATING, "measure": (*COMPARED, "texts")},
     "report": {"decode": TRANSLATING, "measure": COMPARED},
     "explain": {"decode": LOOKED},
-    "faithful": {"measure": ("limit", "resamples", "seed")},
+    "faithful": {"measure": ("limit", "resamples", "seed", "alignment")},
     "walk": {"decode": LOOKED},
     "beam": {"decode": DRAWN},
     "serve": {

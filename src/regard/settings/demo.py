@@ -1,4 +1,4 @@
-"""The training that shows what this is about: what `regard demo` runs, and the studio's first button."""
+"""The training of `regard demo` and of the studio's first button."""
 
 from __future__ import annotations
 
@@ -35,5 +35,5 @@ OVERRIDES = (
 
 
 def demo_settings(preset: str = PRESET, *overrides: str) -> Settings:
-    """A translator that is trained in a minute or two, of any architecture."""
+    """Settings of a translator, of any architecture, that is trained in a minute or two."""
     return load_settings(preset, *OVERRIDES, *overrides)

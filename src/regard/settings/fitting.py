@@ -1,7 +1,7 @@
 """Settings that were not given are fitted to the corpus, the machine and the time limit. Plain numbers; no torch here.
 
-The rules come from trainings on Multi30k with two cores (docs/training.md): in minutes a small model that takes many
-small steps learns most, and a rate that falls to zero when the time is up beats one that does not know of it.
+The rules come from trainings on Multi30k with two cores (docs/training.md): in a few minutes a small model with many
+small steps learns most, and a learning rate that is zero at the end of the time is better than one that is not.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from regard.settings.schema import AverageSettings, Settings, TrainSettings, TransformerModel
+from regard.settings.schema import AverageSettings, Settings, TransformerModel
 
 NO_LIMIT = 1_000_000  # steps, where the time is the limit
 SUBWORDS = ("bpe", "unigram")
 FOREIGN = ("sentencepiece", "subword-nmt", "byte-bpe")
-LETTERS_A_PIECE = dict.fromkeys((*SUBWORDS, *FOREIGN), 4.0) | {"word": 5.0, "space": 6.0}  # others have one
+LETTERS_A_PIECE = dict.fromkeys((*SUBWORDS, *FOREIGN), 4.0) | {"word": 5.0, "space": 6.0}  # of other tokenizers 1
 OPERATIONS = {"cpu": 40e9, "gpu": 1e13}  # a second, of a thread or a GPU, in trainings of small models
 
 
@@ -25,12 +25,12 @@ class Extent:
     rows: int
     characters: int  # of all columns of text
     alphabet: int  # different characters
-    vectors: int = 0  # vectors of all sources that have these
+    vectors: int = 0  # vectors of all sources, if these are not text
 
 
 @dataclass(frozen=True)
 class Machine:
-    """What computes."""
+    """What the training runs on."""
 
     gpu: bool
     threads: int
@@ -40,12 +40,12 @@ class Machine:
 
     @property
     def operations(self) -> float:
-        """A second."""
+        """Per second."""
         return OPERATIONS["gpu"] if self.gpu else OPERATIONS["cpu"] * min(self.threads, 8)
 
 
 def choose(known: Settings, corpus: Extent, machine: Machine) -> tuple[str, tuple[str, ...]]:
-    """A preset for those who name none, and what to change in it. Of what is known, the model has no say."""
+    """The preset to use if none is named, and its overrides. The model in `known` is ignored."""
     task, seconds, read = known.task, known.train.seconds, known.text.source.kind == "text"
     if task == "forecast":
         return "gru", ("model.width=32", "model.hidden=32")
@@ -57,8 +57,7 @@ def choose(known: Settings, corpus: Extent, machine: Machine) -> tuple[str, tupl
     if machine.gpu:
         size = "tiny" if corpus.rows < 5_000 else "small" if corpus.rows < 500_000 else "base"
         return f"transformer-{size}", tie
-    long = seconds is None or seconds > 1200  # a larger model needs the time to pay
-    if not long or corpus.rows < 10_000:
+    if corpus.rows < 10_000 or (seconds is not None and seconds <= 1200):  # too little time for a larger model
         return "transformer-tiny", ("model.hidden=512", *tie)
     if corpus.rows < 200_000:
         about = "A Transformer for half an hour on a CPU: 2 + 2 layers of width 192."
@@ -68,7 +67,7 @@ def choose(known: Settings, corpus: Extent, machine: Machine) -> tuple[str, tupl
 
 
 def fit(settings: Settings, corpus: Extent, machine: Machine) -> tuple[Settings, str]:
-    """The settings with everything filled in that was not given, and a line that says what was chosen and why."""
+    """The settings with fitted values for those that were not given, and a line that says what was chosen and why."""
     text, train = _fit_text(settings, corpus, machine), settings.train
     settings = settings.model_copy(update={"text": settings.text.model_copy(update=text)})
     pieces = _pieces(settings, corpus)
@@ -81,7 +80,7 @@ def fit(settings: Settings, corpus: Extent, machine: Machine) -> tuple[Settings,
 
 
 def _fit_text(settings: Settings, corpus: Extent, machine: Machine) -> dict[str, Any]:
-    """A vocabulary of subwords grows with the root of the text, and holds every character at the least."""
+    """A subword vocabulary grows with the square root of the text, and has at least every character."""
     text = settings.text
     if "size" in text.model_fields_set or text.tokenizer not in SUBWORDS:
         return {}
@@ -93,7 +92,7 @@ def _fit_text(settings: Settings, corpus: Extent, machine: Machine) -> dict[str,
 def _fit_train(
     settings: Settings, corpus: Extent, machine: Machine, pieces: float, within: float | None
 ) -> dict[str, Any]:
-    """Batch, rate and schedule for an epoch of so many pieces a side, and so many within the time."""
+    """Batch, rate and schedule for an epoch of `pieces` a side, of which `within` can be read in the time limit."""
     given = settings.train
     largest = 6144 if machine.gpu else 1536
     batch = largest if within is None else within / 3000
@@ -101,7 +100,7 @@ def _fit_train(
     batch = given.batch if "batch" in given.model_fields_set else int(batch) // 128 * 128 or 128
     epoch = max(1.0, pieces / (batch * given.accumulate))
     passes, fewest = (100, 3000) if within is not None else (min(40, max(3, 2_500_000 / max(1, corpus.rows))), 1500)
-    if given.base:  # it knows most already, and forgets what it does not hear
+    if given.base:  # a trained model needs fewer passes, and forgets with more
         passes, fewest = min(10, max(2, 500_000 / max(1, corpus.rows))), 100
     steps = given.steps if "steps" in given.model_fields_set else min(NO_LIMIT, _rounded(max(fewest, passes * epoch)))
     expected = steps if within is None else min(steps, max(1.0, within / (batch * given.accumulate)))
@@ -117,7 +116,7 @@ def _fit_train(
 
 
 def _rate(settings: Settings) -> float:
-    """Weights that have learned already take a twenty-fifth of what new ones take; adapters are new ones."""
+    """Trained weights get a twenty-fifth of the rate of new ones; adapters are new."""
     model, train = settings.model, settings.train
     share = 0.04 if train.base and train.adapt.kind == "none" else 1.0
     if isinstance(model, TransformerModel):
@@ -126,7 +125,7 @@ def _rate(settings: Settings) -> float:
 
 
 def _pieces(settings: Settings, corpus: Extent) -> float:
-    """That an epoch has, on one side."""
+    """How many pieces an epoch has on one side."""
     if corpus.vectors:
         return float(corpus.vectors)
     sides = 2 if settings.task == "translate" else 1
@@ -134,7 +133,7 @@ def _pieces(settings: Settings, corpus: Extent) -> float:
 
 
 def _working(settings: Settings) -> float:
-    """About how many weights a token meets."""
+    """About how many weights are multiplied with each token."""
     model, output = settings.model, settings.text.size * settings.model.width
     if isinstance(model, TransformerModel):
         layers = model.encoder_depth + model.decoder_depth
@@ -143,14 +142,13 @@ def _working(settings: Settings) -> float:
 
 
 def _rounded(number: float) -> int:
-    """To two digits that matter."""
+    """To two significant digits."""
     whole = round(number)
-    digits = max(0, len(str(whole)) - 2)
-    return round(whole, -digits)
+    return round(whole, -max(0, len(str(whole)) - 2))
 
 
 def _reason(settings: Settings, corpus: Extent, machine: Machine, fitted: set[str]) -> str:
-    """One line: what there is, and what follows from it."""
+    """One line: the machine, the corpus and the limit, and what was chosen for them."""
     train, model = settings.train, settings.model
     noun = ("pair" if settings.task == "translate" else "text") + "s" * (corpus.rows != 1)
     layers = (
@@ -160,14 +158,10 @@ def _reason(settings: Settings, corpus: Extent, machine: Machine, fitted: set[st
         "size": f"at most {settings.text.size:,} subwords",
         "batch": f"batches of {train.batch:,} tokens",
         "warmup": f"{train.warmup:,} steps of warm-up",
-        "rate": f"a rate of {train.rate:g}" + _falling(train),
+        "rate": f"a rate of {train.rate:g}{' that falls to zero' * (train.schedule in ('cosine', 'linear'))}",
         "steps": "" if train.time else f"{train.steps:,} steps",
     }
     chosen = [words for name, words in said.items() if name in fitted and words]
     limit = (f", {train.time}" if train.time else "") + (f", to teach {train.base}" if train.base else "")
     kind = f"{model.kind} model of width {model.width}, {layers} layer{'' if layers == '1' else 's'}"
     return f"fitted to {machine}, {corpus.rows:,} {noun}{limit}: {', '.join((kind, *chosen))}"
-
-
-def _falling(train: TrainSettings) -> str:
-    return " that falls to zero" if train.schedule in ("cosine", "linear") else ""

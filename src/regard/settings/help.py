@@ -14,33 +14,23 @@ from regard.settings.reading import Frozen, classes
 
 
 def explain(name: str) -> list[str]:
-    """What a dotted setting means, what it takes and what it is by default; one entry for each variant that has it."""
-    lines: list[str] = []
-    known: list[str] = []
-    for path, field in all_fields():
-        known.append(path)
-        if path == name:
-            default = "required" if field.is_required() else f"default {field.default!r}"
-            lines.append(
-                f"{path}: {field.description or 'no further explanation'} ({_takes(field.annotation)}; {default})"
-            )
+    """The meaning, type and default of a setting by its dotted name; one entry for each variant that has it."""
+    every = [*all_fields(Settings), *all_fields(CallSettings)]
+    lines = []
+    for field in (field for path, field in every if path == name):
+        default = "required" if field.is_required() else f"default {field.default!r}"
+        lines.append(f"{name}: {field.description or 'no further explanation'} ({_takes(field.annotation)}; {default})")
     if not lines:
-        raise SettingsError(f"{name}: no such setting; {did_you_mean(name, sorted(set(known)))}")
+        raise SettingsError(f"{name}: no such setting; {did_you_mean(name, {path for path, _ in every})}")
     return list(dict.fromkeys(lines))
 
 
-def all_fields(*, calls: bool = True) -> Iterator[tuple[str, FieldInfo]]:
-    """Every setting by its dotted name, those of calls too; a name comes again where several variants have it."""
-    yield from _all_fields(Settings, "")
-    if calls:
-        yield from _all_fields(CallSettings, "")
-
-
-def _all_fields(model: type[Frozen], prefix: str) -> Iterator[tuple[str, FieldInfo]]:
+def all_fields(model: type[Frozen], prefix: str = "") -> Iterator[tuple[str, FieldInfo]]:
+    """Every setting by its dotted name; several variants may have the same name."""
     for name, field in model.model_fields.items():
         yield prefix + name, field
         for inside in classes(field.annotation):
-            yield from _all_fields(inside, f"{prefix}{name}.")
+            yield from all_fields(inside, f"{prefix}{name}.")
 
 
 def _takes(annotation: Any) -> str:

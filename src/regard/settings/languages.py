@@ -1,4 +1,4 @@
-"""Which languages a run translates between: what its settings say, else what its corpus is called. Never a guess."""
+"""Which languages a run translates between: from its settings, or else from the name of its corpus. Never guessed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from regard.settings.schema import LANGUAGE, DataSettings, Settings
+from regard.settings.schema import LANGUAGE, Settings
 
 _NAMED = (
     "ar ara Arabic, bg bul Bulgarian, bn ben Bengali, ca cat Catalan, cs ces Czech, da dan Danish, de deu German, el "
@@ -27,19 +27,10 @@ _NAMED = (
 )
 _SPLIT = [each.split(" ", 2) for each in _NAMED.split(", ")]
 NAMES = {code: name for code, _, name in _SPLIT}
-_SHORT = {long: code for code, long, _ in _SPLIT} | {
-    "arb": "ar",
-    "cmn": "zh",
-    "ekk": "et",
-    "als": "sq",
-    "lvs": "lv",
-    "npi": "ne",
-    "pes": "fa",
-    "swh": "sw",
-    "zsm": "ms",
-}  # of ISO 639-3, the one language of a group that models mean by its name
+_SINGLE = "arb:ar cmn:zh ekk:et als:sq lvs:lv npi:ne pes:fa swh:sw zsm:ms"  # ISO 639-3: one language for its group
+_SHORT = {long: code for code, long, _ in _SPLIT} | dict(pair.split(":") for pair in _SINGLE.split())
 _CODES = {name.lower(): code for code, name in NAMES.items()} | {code: code for code in NAMES}
-_OTHER = 3  # not the same language at all
+_OTHER = 3  # the distance of different languages
 _PACKED = (".gz", ".zst", ".bz2", ".xz")
 _BOTH = re.compile(rf"({LANGUAGE})-({LANGUAGE})")
 _PAIR = re.compile(r"(?<![a-z])([a-z]{2})-([a-z]{2})(?![a-z])")
@@ -54,10 +45,10 @@ class Languages:
 
     @classmethod
     def of(cls, pair: str) -> Languages:
-        """What `data.languages` says: `de-en`, `zh-Hans-pt_BR`."""
-        found = _BOTH.fullmatch(pair)
-        assert found is not None  # the settings have been checked
-        return cls(found[1], found[2])
+        """From `data.languages`: `de-en`, `zh-Hans-pt_BR`."""
+        codes = _BOTH.fullmatch(pair)
+        assert codes is not None  # the settings have been checked
+        return cls(codes[1], codes[2])
 
     def __str__(self) -> str:
         return f"{self.source}-{self.target}"
@@ -73,25 +64,20 @@ def languages_of(settings: Settings) -> Languages | None:
     name, _, language = data.corpus.partition(":")
     if name == "fable":
         return Languages("en", language or "fr")
-    return named_in(*_files(data))
-
-
-def _files(data: DataSettings) -> tuple[str, ...]:
-    return (data.corpus,) if data.corpus else (data.source, data.target)
+    return named_in(data.corpus) if data.corpus else named_in(data.source, data.target)
 
 
 def named_in(*files: str) -> Languages | None:
-    """What the names of a corpus say: two files that differ in a language alone or end in one, or one file that names
-    both (`en-de`).
+    """From the names of files: two that differ only in a language or end in one, or one that has both (`en-de`).
 
     A language is its code or its English name: `train.de` and `train.en`, `news-en.txt` and `news-de.txt`,
     `English.txt` and `German.txt`.
     """
-    parts = [re.split(r"[^a-z]+", PurePath(file).name.lower()) for file in files]
-    if len(parts) == 1:
-        found = _PAIR.search(PurePath(files[0]).name.lower())
-        return None if found is None else _pair(found[1], found[2])
-    source, target = parts
+    names = [PurePath(file).name.lower() for file in files]
+    if len(names) == 1:
+        codes = _PAIR.search(names[0])
+        return None if codes is None else _pair(codes[1], codes[2])
+    source, target = (re.split(r"[^a-z]+", name) for name in names)
     differing = [(one, other) for one, other in zip(source, target, strict=False) if one != other]
     if len(source) == len(target) and len(differing) == 1:
         return _pair(*differing[0])
@@ -99,7 +85,7 @@ def named_in(*files: str) -> Languages | None:
 
 
 def _suffix(file: str) -> str:
-    """How a name ends, whatever it is packed with."""
+    """The last suffix of a name, without that of a packed file."""
     path = PurePath(file.lower())
     return (path.with_suffix("") if path.suffix in _PACKED else path).suffix.removeprefix(".")
 
@@ -110,13 +96,13 @@ def _pair(source: str, target: str) -> Languages | None:
 
 
 def plain(code: str) -> str:
-    """The language alone, by its two letters where it has them: `pt` of `pt_BR`, `en` of `eng_Latn`."""
+    """The code of the language alone, with two letters if there is one: `pt` of `pt_BR`, `en` of `eng_Latn`."""
     first = re.split("[_-]", code, maxsplit=1)[0].lower()
     return _SHORT.get(first, first)
 
 
 def name_of(code: str) -> str:
-    """`French`, `Portuguese (BR)`; a language without a name here is its code."""
+    """`French`, `Portuguese (BR)`; the code itself if there is no name for it."""
     if (language := NAMES.get(plain(code))) is None:
         return code
     _, _, kind = code.replace("-", "_").partition("_")
@@ -124,9 +110,9 @@ def name_of(code: str) -> str:
 
 
 def matching(known: Iterable[Languages], source: str, target: str) -> list[Languages]:
-    """The pairs that two codes may mean, those that are nearest to them. An empty code means any.
+    """The known pairs that are nearest to two codes. An empty code means any.
 
-    `pt` is `pt_BR` where there is no other Portuguese, and so is `por`; `pt_PT` is not.
+    `pt` and `por` mean `pt_BR` if that is the only Portuguese; `pt_PT` does not.
     """
     ranks = {pair: (_distance(source, pair.source), _distance(target, pair.target)) for pair in known}
     able = {pair: sum(each) for pair, each in ranks.items() if max(each) < _OTHER}
@@ -134,7 +120,7 @@ def matching(known: Iterable[Languages], source: str, target: str) -> list[Langu
 
 
 def _distance(asked: str, there: str) -> int:
-    """0 where the codes are the same, 1 in another spelling, 2 where one language is asked for plainly."""
+    """0 for the same code, 1 for another spelling of it, 2 if the code asked for is the language alone."""
     one, other = asked.replace("-", "_").lower(), there.replace("-", "_").lower()
     if asked in ("", there):
         return 0

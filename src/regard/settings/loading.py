@@ -19,7 +19,7 @@ from regard.settings.schema import Settings
 
 
 def preset_names() -> list[str]:
-    """The architectures that are built in, simplest first."""
+    """The built-in presets, simplest first."""
     folder = resources.files("regard.settings.presets")
     return sorted(
         (entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml")),
@@ -60,14 +60,14 @@ def load_settings(name: str | Path, *overrides: str) -> Settings:
 
 
 def read_settings(values: dict[str, Any], *overrides: str, origin: str) -> Settings:
-    """Settings from nested tables, which the overrides change; ``origin`` is named in complaints."""
+    """Settings from nested tables, which the overrides change; errors begin with ``origin``."""
     for override in overrides:
         _override(values, override)
     return read(Settings, values, origin)
 
 
 def load_call(verb: str, *overrides: str) -> CallSettings:
-    """What is set for a call of a verb: ``decode.beam=3``."""
+    """The settings of a call of a verb, from overrides such as ``decode.beam=3``."""
     values: dict[str, Any] = {}
     for override in overrides:
         _override(values, override, as_text=_text_fields())
@@ -79,19 +79,19 @@ def load_call(verb: str, *overrides: str) -> CallSettings:
 
 @cache
 def _text_fields() -> dict[str, tuple[type, ...]]:
-    """The settings of a call that are a text or a list of texts, and what TOML may give for them."""
-    found: dict[str, tuple[type, ...]] = {}
+    """The settings of a call that are a text or a list of texts, with the TOML types that they accept."""
+    accepted: dict[str, tuple[type, ...]] = {}
     for section, part in CallSettings():
         for name, field in type(part).model_fields.items():
             if field.annotation is str:
-                found[f"{section}.{name}"] = (str,)
+                accepted[f"{section}.{name}"] = (str,)
             elif isinstance(field.default, tuple) and int not in get_args(field.annotation):
-                found[f"{section}.{name}"] = (str, list)
-    return found
+                accepted[f"{section}.{name}"] = (str, list)
+    return accepted
 
 
 def _override(values: dict[str, Any], override: str, as_text: Mapping[str, tuple[type, ...]] | None = None) -> None:
-    """Set ``a.b=c`` in nested tables. The value is TOML if it can be, and what the field takes, else a plain string."""
+    """Set ``a.b=c`` in nested tables. The value is TOML if it can be and the field accepts it, else a plain string."""
     path, equals, text = override.partition("=")
     if not equals or not all(path.split(".")):
         raise SettingsError(f"{override}: not an override; write it as model.depth=4")
@@ -100,7 +100,7 @@ def _override(values: dict[str, Any], override: str, as_text: Mapping[str, tuple
     except RecursionError:
         raise SettingsError(f"{override[:60]}…: nested too deep to be a setting") from None
     if path.strip() == "model.depth" and values.get("model", {}).get("kind") == "transformer":
-        values["model"] |= {"encoder_depth": value, "decoder_depth": value}  # a Transformer has two, and both are meant
+        values["model"] |= {"encoder_depth": value, "decoder_depth": value}  # a Transformer has two depths
         return
     *tables, last = path.strip().split(".")
     for table in tables:
@@ -111,7 +111,7 @@ def _override(values: dict[str, Any], override: str, as_text: Mapping[str, tuple
 
 
 def _value(text: str, kinds: tuple[type, ...] = (object,)) -> Any:
-    """What TOML makes of a text, or the text where that is not one of the kinds."""
+    """A text as TOML, or as it is if it is not TOML of one of these kinds."""
     try:
         value = _parse(f"value = {text}")["value"]
     except ValueError:
@@ -120,20 +120,20 @@ def _value(text: str, kinds: tuple[type, ...] = (object,)) -> Any:
 
 
 def _parse(text: str) -> dict[str, Any]:
-    """TOML with numbers that can be written again: a complaint has to name them, whatever base they came in."""
+    """TOML without numbers that are too long to be written in an error message."""
     values = tomllib.loads(text)
-    repr(values)  # a ValueError where a number has more digits than Python converts
+    repr(values)  # a ValueError if a number has more digits than Python converts
     return values
 
 
 def overrides_of(section: str, settings: Frozen) -> list[str]:
-    """What to write for settings that are not as usual: the inverse of an override."""
-    usual = type(settings)()
-    return [f"{section}.{name}={written(value)}" for name, value in settings if value != getattr(usual, name)]
+    """The overrides from which these settings come: the inverse of reading them."""
+    default = type(settings)()
+    return [f"{section}.{name}={written(value)}" for name, value in settings if value != getattr(default, name)]
 
 
 def written(value: Any) -> str:
-    """A value as an override has it."""
+    """A value as it is written in an override."""
     match value:
         case None:
             return ""
@@ -151,14 +151,16 @@ def written(value: Any) -> str:
 
 
 def _reads_back(text: str, value: str | tuple[str, ...]) -> bool:
-    """Whether a text without quotes becomes the value again, whoever reads it."""
+    """Whether a text without quotes is read as this value."""
     try:
-        found = _value(text)
+        read_value = _value(text)
     except RecursionError:
         return False
-    return bool(found == value) if isinstance(value, str) else isinstance(found, str) and listed(found) == value
+    if isinstance(value, str):
+        return bool(read_value == value)
+    return isinstance(read_value, str) and listed(read_value) == value
 
 
 def _quoted(text: str) -> str:
-    """As TOML writes it in one line: as JSON does, and one character more has no place in it."""
+    """A TOML string in one line: like JSON, but TOML does not allow the character 7f either."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,8 +1,5 @@
-"""The one reader of untrusted settings, and the line it complains in.
-
-Pydantic finds what is wrong; here its complaint becomes ours, with the names that users know and the nearest
-name that exists.
-"""
+"""The one reader of untrusted settings. Pydantic finds what is wrong; here its error becomes one line in our grammar,
+with the names that users know and the nearest name that exists."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ from pydantic_core import ErrorDetails
 
 from regard.errors import SettingsError, did_you_mean
 
-# Numbers that settings have: counts, sizes of models, and shares. What no machine has room for is refused here.
+# Counts, sizes of models and shares, with limits that exclude what fits into no machine.
 
 Count = Annotated[int, Field(ge=1, le=1 << 40)]
 Size = Annotated[int, Field(ge=1, le=1 << 20)]
@@ -23,12 +20,12 @@ Share = Annotated[float, Field(ge=0.0, lt=1.0)]
 
 
 class Frozen(BaseModel):
-    """What all settings are: unchangeable, and strict about names and types."""
+    """The base of all settings: frozen, and strict about names and types."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True)
 
     def only(self, known: Collection[str], what: str) -> Self:
-        """These, if nothing is set that ``what`` does not know."""
+        """These settings, if all that are set are among those that ``what`` knows."""
         if other := sorted(self.model_fields_set - set(known)):
             section = type(self).__name__.removesuffix("Settings").lower()
             raise SettingsError(f"{section}.{other[0]}: not for {what}; there are: {', '.join(known)}")
@@ -39,7 +36,7 @@ Model = TypeVar("Model", bound=Frozen)
 
 
 def read(kind: type[Model], values: Mapping[str, Any], origin: str) -> Model:
-    """The one reader of untrusted settings: TOML, overrides and JSON bodies all pass here."""
+    """Read untrusted settings: TOML, overrides and JSON bodies."""
     try:
         return kind.model_validate(values)
     except ValidationError as error:
@@ -49,14 +46,14 @@ def read(kind: type[Model], values: Mapping[str, Any], origin: str) -> Model:
 
 
 def _line(kind: type[Frozen], error: ErrorDetails) -> str:
-    """Pydantic's first complaint in our grammar."""
+    """Pydantic's first error in our grammar."""
     names, model, variants = _locate(kind, error["loc"])
     where, value, context = ".".join(names), error["input"], error.get("ctx", {})
     if any("admin" in name or name.endswith("token") for name in names):
         value = "…"  # a secret, also where its name is mistyped
     match error["type"]:
         case "extra_forbidden":
-            fields = [*model.model_fields, *["depth"] * ("encoder_depth" in model.model_fields)]  # that is both of them
+            fields = [*model.model_fields, *["depth"] * ("encoder_depth" in model.model_fields)]  # it sets both depths
             return f"{where} = {value}: no such setting; {did_you_mean(names[-1], fields)}"
         case "missing":
             return f"{where}: missing; it has no default"
@@ -74,9 +71,9 @@ def _line(kind: type[Frozen], error: ErrorDetails) -> str:
 def _locate(
     kind: type[Frozen], location: Sequence[str | int]
 ) -> tuple[list[str], type[Frozen], tuple[type[Frozen], ...]]:
-    """An error's dotted names, the settings class it is in, and the variants there are at that place.
+    """An error's dotted names, the settings class it is in, and the variants that are possible there.
 
-    Pydantic names the variant of a union as if it were a level of its own; users have never seen it.
+    Pydantic lists the variant of a union as one more level, which users do not write.
     """
     names: list[str] = []
     model = kind

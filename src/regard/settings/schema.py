@@ -11,11 +11,11 @@ from regard.errors import SettingsError
 from regard.settings.call import Words
 from regard.settings.reading import Count, Depth, Frozen, Share, Size
 
-# Arithmetic that both the settings and the mathematics insist on. Nothing here imports torch.
+# Widths that must fit, checked here and again where modules are built. Nothing here imports torch.
 
 
 def head_width(width: int, heads: int, where: str = "heads") -> int:
-    """``width / heads``: every head gets an equal share of the features."""
+    """``width / heads``: every head has the same number of features."""
     if heads < 1 or width % heads:
         fitting = ", ".join(str(count) for count in range(1, width + 1) if width % count == 0)
         raise SettingsError(f"{where} = {heads}: does not divide the width {width}; one of {fitting} would")
@@ -23,7 +23,7 @@ def head_width(width: int, heads: int, where: str = "heads") -> int:
 
 
 def common_width(score: str, query_width: int, key_width: int) -> int:
-    """The one width that an inner product of query and key needs."""
+    """The width of query and key, which an inner product needs to be the same."""
     if query_width != key_width:
         raise SettingsError(
             f"attention.score = {score}: needs queries and keys of one width, not {query_width} and {key_width}; "
@@ -32,17 +32,7 @@ def common_width(score: str, query_width: int, key_width: int) -> int:
     return query_width
 
 
-def even_width(width: int) -> int:
-    """Rotary positions turn features in pairs."""
-    if width % 2:
-        raise SettingsError(
-            f"model.positions = rotary: turns pairs of features, but a head has {width} of them; "
-            "choose width and heads so that width / heads is even"
-        )
-    return width
-
-
-# What a model is: the attention family, recurrent models and Transformers.
+# Models: the attention family, recurrent models and Transformers.
 
 ScoreName = Literal["dot", "scaled_dot", "general", "additive", "concat", "cosine"]
 
@@ -51,24 +41,23 @@ class WindowSettings(Frozen):
     """Which keys a query may see."""
 
     kind: Literal["none", "monotonic", "predicted"] = "none"
-    """All of them; those around the query's own position (local-m); those around a position that is predicted
-    (local-p)."""
+    """All of them; those around the query's own position (local-m); those around a predicted position (local-p)."""
     reach: Size = 5
-    """How many keys on either side of that position may be seen."""
+    """How many keys on either side of that position are seen."""
 
 
 class AttentionSettings(Frozen):
     """One member of the attention family."""
 
     score: ScoreName = "scaled_dot"
-    """How well query and key fit: qᵀk, qᵀk/√K, qᵀWk, vᵀtanh(W[q;k]+b), the same without b, or β·cos(q,k)."""
+    """The score of a query and a key: qᵀk, qᵀk/√K, qᵀWk, vᵀtanh(W[q;k]+b), the same without b, or β·cos(q,k)."""
     normaliser: Literal["softmax", "relu"] = "softmax"
     """How scores become weights."""
     selection: Literal["soft", "hard"] = "soft"
-    """A weighted sum of all values, or one value (sampled in training, the likeliest at inference). What is chosen is
-    learned with REINFORCE in recurrent decoders, and by a straight-through estimator in Transformers."""
+    """A weighted sum of all values, or one value (sampled in training, the most probable at inference). The choice is
+    learned with REINFORCE in recurrent decoders, with a straight-through estimator in Transformers."""
     window: WindowSettings = WindowSettings()
-    """Which keys a query may see at all."""
+    """Which keys a query may see."""
 
     @model_validator(mode="after")
     def _hard_needs_a_distribution(self) -> Self:
@@ -80,10 +69,10 @@ class AttentionSettings(Frozen):
 
 
 class RecurrentAttention(AttentionSettings):
-    """Attention of a recurrent decoder: by default as in the papers, one head and no projections."""
+    """Attention of a recurrent decoder: by default one head and no projections, as in the papers."""
 
     heads: Size = 1
-    """How many attentions side by side."""
+    """How many heads."""
     projected: bool = False
     """Whether queries, keys, values and output pass learned projections first, as in a Transformer."""
     hidden: Annotated[int, Field(ge=0, le=1 << 20)] = 0
@@ -91,7 +80,7 @@ class RecurrentAttention(AttentionSettings):
 
 
 class ContextDecoderSettings(Frozen):
-    """No attention: the encoder's last state is all the decoder gets."""
+    """No attention: the decoder gets only the encoder's last state."""
 
     kind: Literal["context"] = "context"
 
@@ -113,13 +102,13 @@ class LuongDecoderSettings(Frozen):
 
 
 class ConditionalDecoderSettings(Frozen):
-    """Steps, attends with the new state, then steps once more with what it found."""
+    """Steps, attends with the new state, then steps again with the context."""
 
     kind: Literal["conditional"]
     attention: RecurrentAttention = RecurrentAttention(score="additive")
     second: Literal["transition", "layer"] = "transition"
-    """The second cell goes on from the first one's state and reads the context, and state, context and word decide
-    together (Nematus, Marian); or it is a layer with a state of its own that reads both and decides alone."""
+    """The second cell starts from the first one's state and reads the context, and the output layer reads state,
+    context and word (Nematus, Marian); or it is a layer with its own state that reads both, and is read alone."""
 
 
 DecoderSettings = Annotated[
@@ -129,19 +118,19 @@ DecoderSettings = Annotated[
 
 
 class VectorSettings(Frozen):
-    """Word vectors learned elsewhere. Training reads the file once; afterwards the run has what it needs."""
+    """Pretrained word vectors. Training reads the file once; afterwards the run does not need it."""
 
     file: str = ""
     """GloVe or word2vec, text or binary, packed or not; empty for none. Needs the tokenizer 'word' or 'space'."""
     frozen: bool = False
-    """Kept as they are, beside learned vectors (labellers only); or else where the learned ones begin."""
+    """Kept unchanged, beside learned vectors (labellers only); if not, the learned vectors begin with them."""
     width: Annotated[int, Field(ge=0, le=1 << 20)] = 0
-    """Of the vectors; 0 looks into the file."""
+    """Of the vectors; 0 takes it from the file."""
     forget: Share = 0.0
-    """Share of words whose learned vector is hidden in training where frozen ones stand beside it, as it is for words
-    that training never saw."""
+    """Beside frozen vectors: share of words whose learned vector is hidden in training, as it is for words that the
+    training text does not have."""
     words: Annotated[int, Field(ge=0, le=1 << 40)] = 50_000
-    """How many words of the file, from its beginning, are known besides those of the training text."""
+    """How many words of the file, from its beginning, are added to those of the training text."""
 
 
 class ModelBase(Frozen):
@@ -150,10 +139,10 @@ class ModelBase(Frozen):
     width: Size = 256
     """Width of the embeddings, and of a Transformer's states."""
     embedding: Literal["learned", "one_hot"] = "learned"
-    """A look-up, or really a one-hot vector times the matrix (the same values, slowly)."""
+    """A look-up, or the product of a one-hot vector and the matrix (the same values, slower)."""
     tie: Literal["none", "target", "all"] = "none"
-    """Share the output layer with the target embedding, and with the source embedding too (joint vocabulary). A
-    forecaster has no vocabulary and shares nothing."""
+    """Share the output layer's weights with the target embedding, or also with the source embedding (joint
+    vocabulary). A forecaster has no vocabulary and shares nothing."""
     embedding_scale: bool = True
     """Whether embeddings are multiplied by √width."""
     start: Literal["token", "zero"] = "token"
@@ -161,28 +150,22 @@ class ModelBase(Frozen):
     dropout: Share = 0.1
     """Share of features dropped in training."""
     vectors: VectorSettings = VectorSettings()
-    """Word vectors to begin with."""
+    """Pretrained word vectors."""
     letters: Annotated[int, Field(ge=0, le=1000)] = 0
     """How many letters (bytes of UTF-8, begin and end marked) of each piece a labeller reads; 0 reads none."""
     letter_features: Size = 64
-    """What it makes of them, beside the embedding."""
+    """How many features it computes from them, beside the embedding."""
     reach: Annotated[int, Field(ge=1, le=99)] = 1
-    """How many vectors of a source that has these are embedded together, an odd number: 1 is a linear map of each, 3 a
+    """How many vectors of the source are embedded together, an odd number: 1 is a linear map of each vector, 3 a
     convolution over it and its neighbours."""
     across: Annotated[int, Field(ge=0, le=1 << 16)] = 0
     """Of pictures that are equally wide: how many patches a line of them has, so that those above and below a patch are
     its neighbours too; 0 for a sequence."""
 
     @model_validator(mode="after")
-    def _reaches_both_ways(self) -> Self:
+    def _sizes_are_possible(self) -> Self:
         if self.reach % 2 == 0:
-            raise SettingsError(
-                f"model.reach = {self.reach}: has no middle; an odd number would be right, such as {self.reach + 1}"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _letters_have_ends(self) -> Self:
+            raise SettingsError(f"model.reach = {self.reach}: must be odd; {self.reach + 1} would be right")
         if 0 < self.letters < 4:
             raise SettingsError(
                 f"model.letters = {self.letters}: begin and end of a word take two of them; 16 is usual, 0 is none"
@@ -205,14 +188,14 @@ class RecurrentModel(ModelBase):
     reverse: bool = False
     """Whether the encoder reads the source back to front."""
     annotations: Literal["plain", "dense"] = "plain"
-    """What a decoder attends to: the encoder's states as they are, or tanh(W h + b) of them, of the decoder's width."""
+    """What a decoder attends to: the encoder's states h, or tanh(W h + b), which has the decoder's width."""
     bridge: Literal["copy", "dense", "mean", "zero"] = "copy"
-    """From the encoder to the decoder's first state: its last state as it is, or through tanh(W h + b); the same of the
-    mean of all its states; or zeros."""
+    """The decoder's first state: the encoder's last state h, or tanh(W h + b); the same of the mean of all its states;
+    or zeros."""
     decoder: DecoderSettings = ContextDecoderSettings()
-    """When the decoder looks at the source, if ever."""
+    """When the decoder attends to the source, if at all."""
     variational: bool = False
-    """Whether dropout between layers is drawn once a sequence instead of once a step."""
+    """Whether dropout between layers is drawn once for a sequence, not at each step."""
 
     @property
     def encoder_width(self) -> int:
@@ -224,21 +207,21 @@ class RecurrentModel(ModelBase):
 
     @property
     def reads_out(self) -> bool:
-        """Whether a layer of the embedding's width stands between the decoder's state and the output layer."""
+        """Whether there is a layer of the embedding's width between the decoder's state and the output layer."""
         return self.decoder.kind == "bahdanau" or getattr(self.decoder, "second", "") == "transition"
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
         if self.bidirectional and self.bridge == "copy":
             raise SettingsError(
-                f"model.bridge = copy: a bidirectional encoder ends in two states of {self.hidden}, the decoder "
+                f"model.bridge = copy: a bidirectional encoder ends with two states of {self.hidden}, the decoder "
                 "begins with one; use 'dense'"
             )
         if self.bidirectional and self.reverse:
             raise SettingsError("model.reverse = true: a bidirectional encoder reads both ways already; use false")
         if self.bridge == "zero" and self.decoder.kind == "context":
             raise SettingsError(
-                "model.bridge = zero: the decoder would know nothing of the source; use another bridge, or a "
+                "model.bridge = zero: the decoder would not get the source at all; use another bridge, or a "
                 "model.decoder that attends"
             )
         if self.tie != "none" and not self.reads_out and self.hidden != self.width:
@@ -252,13 +235,11 @@ class RecurrentModel(ModelBase):
 
     def _attention_fits(self, attention: RecurrentAttention) -> None:
         where = "model.decoder.attention.heads"
-        if attention.projected:
-            head_width(self.hidden, attention.heads, where)
-            return
         query = head_width(self.hidden, attention.heads, where)
-        key = head_width(self.annotation_width, attention.heads, where)
-        if attention.score in ("dot", "scaled_dot", "cosine"):
-            common_width(attention.score, query, key)
+        if not attention.projected:
+            key = head_width(self.annotation_width, attention.heads, where)
+            if attention.score in ("dot", "scaled_dot", "cosine"):
+                common_width(attention.score, query, key)
 
 
 class TransformerModel(ModelBase):
@@ -266,35 +247,35 @@ class TransformerModel(ModelBase):
 
     kind: Literal["transformer"]
     heads: Size = 4
-    """Attentions side by side in each layer."""
+    """Attention heads in each layer."""
     hidden: Size = 1024
-    """Width of the feed-forward networks inside."""
+    """Width inside the feed-forward networks."""
     encoder_depth: Depth = 3
     decoder_depth: Depth = 3
     positions: Literal["sinusoidal", "learned", "rotary", "none"] = "sinusoidal"
-    """How a token's place is made known."""
+    """How the model gets the position of a token."""
     longest: Size = 512
-    """How many learned positions there are; the other kinds know no limit."""
+    """How many learned positions there are; the other kinds have no limit."""
     frequencies: Literal["paper", "marian"] = "paper"
     """Of sinusoids: 10000^(-i / half) for the i-th of half the width, or 10000^(-i / (half - 1)), as in Marian, fairseq
     and Tensor2Tensor."""
     interleaved: bool = True
-    """Whether sines and cosines alternate; or else all sines come first."""
+    """Whether sines and cosines alternate; if not, all sines come first."""
     first_position: Annotated[int, Field(ge=0)] = 0
     """The number of the first sinusoidal position; in fairseq it is 2."""
     embedding_norm: bool = False
-    """A norm more, after embedding and position."""
+    """A norm after the sum of embedding and position."""
     norm: Literal["layer", "rms", "batch"] = "layer"
     norm_epsilon: Annotated[float, Field(ge=0)] = 0.0
-    """What norms add to the variance; 0 is the usual 1e-5, of RMS norm 1e-6."""
+    """What norms add to the variance; 0 is the usual value, 1e-5, or 1e-6 for RMS norm."""
     norm_place: Literal["before", "after"] = "before"
     """Before each sublayer, or after its residual sum as in the paper."""
     final_norm: Literal["auto", "yes", "no"] = "auto"
-    """A norm after the last layer of encoder and decoder; auto has it where norms stand before the sublayers."""
+    """A norm after the last layer of encoder and decoder; auto: if norms are before the sublayers."""
     activation: Literal["relu", "gelu", "silu", "swiglu"] = "relu"
     """Of the feed-forward networks."""
     autoregression: Literal["attention", "ssru"] = "attention"
-    """How a decoder layer knows what is written already: it attends to it, or keeps one vector of it (SSRU)."""
+    """How a decoder layer sees the target so far: by attention, or as one vector (SSRU)."""
     attention_dropout: Share = 0.0
     """Share of attention weights dropped in training."""
     encoder_attention: AttentionSettings = AttentionSettings()
@@ -306,27 +287,30 @@ class TransformerModel(ModelBase):
         width = head_width(self.width, self.heads, "model.heads")
         if self.decoder_attention.window.kind == "predicted":
             raise SettingsError(
-                "model.decoder_attention.window.kind = predicted: places a window in a finished sequence, "
-                "but the decoder's own is still growing; use 'monotonic'"
+                "model.decoder_attention.window.kind = predicted: needs the whole sequence, but the target is still "
+                "growing; use 'monotonic'"
             )
         if self.first_position and self.positions != "sinusoidal":
             raise SettingsError(
-                f"model.first_position = {self.first_position}: is for sinusoidal positions; {self.positions} ones "
-                "begin with the first token; use 0"
+                f"model.first_position = {self.first_position}: is for sinusoidal positions; for {self.positions} use 0"
             )
         if self.autoregression == "ssru" and self.decoder_attention != AttentionSettings():
             raise SettingsError(
-                "model.autoregression = ssru: a decoder layer then has no attention to itself, and "
-                "model.decoder_attention says nothing; use 'attention', or leave model.decoder_attention out"
+                "model.autoregression = ssru: a decoder layer then has no self-attention, and "
+                "model.decoder_attention has no effect; use 'attention', or leave model.decoder_attention out"
             )
-        if self.positions == "rotary":
-            even_width(width)
-            for name in ("encoder_attention", "decoder_attention"):
-                if (score := getattr(self, name).score) in ("additive", "concat"):
-                    raise SettingsError(
-                        f"model.{name}.score = {score}: rotary positions act through inner products, "
-                        "and this score has none; use sinusoidal or learned positions"
-                    )
+        if self.positions == "rotary" and width % 2:
+            raise SettingsError(
+                f"model.positions = rotary: rotates pairs of features, but a head has {width} of them; "
+                "choose width and heads so that width / heads is even"
+            )
+        for name in ("encoder_attention", "decoder_attention"):
+            score = getattr(self, name).score
+            if self.positions == "rotary" and score in ("additive", "concat"):
+                raise SettingsError(
+                    f"model.{name}.score = {score}: rotary positions need a score with an inner product; use "
+                    "sinusoidal or learned positions"
+                )
         return self
 
 
@@ -335,8 +319,8 @@ ModelSettings = Annotated[RecurrentModel | TransformerModel, Field(discriminator
 
 # How text becomes numbers, where examples come from, and how a model learns from them.
 
-# A code as models and people write it: `de`, `pt_BR`, `eng_Latn`, `zh-Hans`. Behind a hyphen stands a capital or a
-# digit, so that `zh-Hans-en` is a pair.
+# A language code: `de`, `pt_BR`, `eng_Latn`, `zh-Hans`. After a hyphen comes a capital or a digit, so that `zh-Hans-en`
+# is a pair.
 LANGUAGE = r"[a-z]{2,3}(?:_[A-Za-z0-9]{2,8}|-(?:[A-Z][A-Za-z]{1,3}|[0-9]{3}))*"
 
 
@@ -346,9 +330,9 @@ class SourceSettings(Frozen):
     kind: Literal["text", "vectors"] = "text"
     """Text, or sequences of vectors: numbers over time, pictures or sounds (docs/vectors.md)."""
     patch: Count = 4
-    """Of a picture: how many pixels wide and high the squares are that it is cut into."""
+    """Width and height, in pixels, of the squares that a picture is cut into."""
     bands: Count = 40
-    """Of a sound: how many bands of frequencies a vector has."""
+    """How many frequency bands a vector of a sound has."""
 
 
 class TextSettings(Frozen):
@@ -357,24 +341,24 @@ class TextSettings(Frozen):
     tokenizer: Literal[
         "word", "space", "character", "byte", "bpe", "unigram", "sentencepiece", "subword-nmt", "byte-bpe"
     ] = "bpe"
-    """What a piece is: a word, what stands between two spaces, a character, a byte, or a subword learned by either
-    method. The last three are not learned: they come with imported models."""
+    """What a piece is: a word, text between two spaces, a character, a byte, or a subword learned by either method. The
+    last three are not learned: they come with imported models."""
     size: Annotated[int, Field(ge=5)] = 8000
     """Pieces in the vocabulary at the most, special tokens included; a small text has fewer."""
     minimum: Count = 1
-    """How often a word or character must have been seen to get an id."""
+    """How often a word or character must occur to get an id."""
     joint: bool = True
     """One tokenizer for both languages, or one each."""
     source: SourceSettings = SourceSettings()
-    """What is read where that is no text: `{kind = "vectors"}`. The rest of this table is then about the target."""
+    """`{kind = "vectors"}` if the source is not text. The rest of this table is then about the target."""
     sampling: bool = False
-    """Subword sampling: training sees each text cut another way every time (BPE dropout, unigram sampling)."""
+    """Subword sampling: in training each text is cut differently every time (BPE dropout, unigram sampling)."""
     case: Literal["keep", "mark"] = "keep"
-    """Whether a capital stays in its word, or is a mark of its own before the word in small letters, so that *The* and
-    *the* are one word; for words and subwords."""
+    """Whether a capital stays in its word, or becomes a mark before the word in small letters, so that *The* and *the*
+    are one word; for words and subwords."""
 
     @model_validator(mode="after")
-    def _capitals(self) -> Self:
+    def _has_marks(self) -> Self:
         if self.case == "mark" and self.tokenizer not in ("word", "bpe", "unigram"):
             raise SettingsError(
                 f"text.case = mark: a tokenizer of kind '{self.tokenizer}' has no marks; use 'keep', or "
@@ -391,79 +375,79 @@ class DataSettings(Frozen):
     source: str = ""
     target: str = ""
     valid_corpus: str = ""
-    """What to validate on. Where neither this nor the files below are named, some rows of the corpus are held out."""
+    """What to validate on. Without this and without the files below, some rows of the corpus are held out."""
     valid_source: str = ""
     valid_target: str = ""
     general: Words = ()
-    """A general test set that is measured beside the validation text, with a comma between two files: where a model
-    that is taught one kind of text forgets others, it shows there."""
+    """A general test set that is measured beside the validation text, with a comma between two files: it shows what a
+    model forgets that is taught one kind of text."""
     columns: str = ""
     """Which columns of a table to read, by name or number, with commas: `2,1`."""
     languages: Annotated[str, Field(pattern=rf"^({LANGUAGE}-{LANGUAGE})?$")] = ""
-    """Which language is translated into which, as codes: `de-en`, `pt_BR-en`, `eng_Latn-zh-Hans`. Empty: what the names
-    of corpus or files say."""
+    """Source and target language as codes: `de-en`, `pt_BR-en`, `eng_Latn-zh-Hans`. Empty: taken from the names of the
+    corpus or the files."""
     longest: Count = 200
-    """Pieces; longer examples are left out of training, and counted."""
+    """In pieces; longer examples are left out of training, and counted."""
     pairs: Count = 100_000
     """How many sentences of the built-in corpus."""
     words: Count = 20
-    """How long the sentences of the built-in corpus get."""
+    """Length of the longest sentences of the built-in corpus, in words."""
     riddles: Share = 0.0
-    """Share of clauses of the built-in corpus made so that only an adjective tells which of two nouns *it* is."""
+    """Share of clauses of the built-in corpus in which only an adjective says which of two nouns *it* stands for."""
     unknown: Share = 0.0
     """Share of sentences of the built-in corpus with an invented word, which is copied into the translation."""
 
     @property
     def is_built_in(self) -> bool:
-        """Whether the corpus is the built-in one, and no file whose name begins like it."""
+        """Whether the corpus is the built-in one, not a file with a similar name."""
         return self.corpus.partition(":")[0] == "fable"
 
 
 class AverageSettings(Frozen):
-    """Weights that are judged and kept in place of the trained ones."""
+    """Averaged weights, which are validated and saved in place of the trained ones."""
 
     kind: Literal["none", "moving", "last"] = "none"
     """None; an exponential moving average of the weights; or the mean of those at the last checkpoints."""
     decay: Share = 0.999
-    """Of a moving average: how much of the old one stays at each step."""
+    """Of a moving average: the factor of the old average at each step."""
     count: Count = 5
-    """Of the last: how many checkpoints."""
+    """How many of the last checkpoints."""
 
 
 class AdaptSettings(Frozen):
-    """Small additions that learn instead of the weights."""
+    """Small matrices that learn instead of the weights."""
 
     kind: Literal["none", "lora"] = "none"
     rank: Count = 8
-    """Of what is added to a matrix: B A, with so many rows in A."""
+    """Of the matrix B A that is added to a weight: the number of rows of A."""
     alpha: Annotated[float, Field(gt=0)] = 16.0
-    """What is added counts alpha / rank times."""
+    """The added matrix is multiplied by alpha / rank."""
 
 
 class AlignmentSettings(Frozen):
-    """Whether one head of the cross-attention is taught which words go together."""
+    """Whether one head of the cross-attention is trained to align words."""
 
     kind: Literal["none", "guided"] = "none"
     links: str = "learned"
     """`learned` from the training text alone, `gold` of the built-in corpus, or a file with a line of links between
-    words for each pair of data.source and data.target, `0-0 1-2`, counted from 0 at spaces, source first."""
+    words for each pair of data.source and data.target: `0-0 1-2`, words separated by spaces, from 0, source first."""
     layer: Annotated[int, Field(ge=0)] = 0
     """Of the decoder, from 1; 0 is the last but one."""
     head: Count = 1
     """Of that layer's cross-attention, from 1."""
     weight: Annotated[float, Field(gt=0)] = 0.2
-    """Of what the head loses, beside the cross-entropy of the words."""
+    """Of the head's loss, beside the cross-entropy of the words."""
 
 
 class ReinforceSettings(Frozen):
-    """How hard attention learns where to look."""
+    """How hard attention learns what to choose."""
 
     weight: Annotated[float, Field(ge=0)] = 1.0
     """Of the REINFORCE term beside the cross-entropy."""
     discount: Annotated[float, Field(ge=0, le=1)] = 0.0
-    """How much a choice is credited for later words: 0 its own word only, 1 all that follow."""
+    """How much later words count for a choice: 0 only its own word, 1 all that follow."""
     entropy: Annotated[float, Field(ge=0)] = 0.01
-    """Reward for staying undecided, against giving up all but one position too early."""
+    """Reward for the entropy of the weights, which keeps them from settling on one position too early."""
 
 
 class TrainSettings(Frozen):
@@ -491,8 +475,7 @@ class TrainSettings(Frozen):
     """Share of the decoder's inputs that are its own predictions, reached linearly over training (recurrent only)."""
     reinforce: ReinforceSettings = ReinforceSettings()
     alignment: AlignmentSettings = AlignmentSettings()
-    """One head of the cross-attention is taught which words go together, and is the run's aligner from then on:
-    `{kind = "guided"}`."""
+    """`{kind = "guided"}` trains one head of the cross-attention to align words; it is then the run's aligner."""
     batch: Count = 4096
     """Padded tokens a side in a batch."""
     accumulate: Count = 1
@@ -502,8 +485,8 @@ class TrainSettings(Frozen):
     time: str = ""
     """Time at the most, such as 90s, 10m or 2h; empty for no limit."""
     validate_every: Annotated[int, Field(ge=0)] = 0
-    """Steps between validations, at each of which a checkpoint is written; 0 goes by the clock: about ten times within
-    a time limit, every few minutes without one. There is one at the end in any case."""
+    """Steps between validations, at each of which a checkpoint is written; 0 goes by time: about ten times within a
+    time limit, every few minutes without one. There is always one at the end."""
     patience: Annotated[int, Field(ge=0)] = 0
     """Validations without improvement before stopping; 0 never stops early."""
     metric: Literal["loss", "score"] = "loss"
@@ -515,26 +498,26 @@ class TrainSettings(Frozen):
     """Of the arithmetic; weights are float32. Auto is bfloat16 on a GPU that has it."""
     step: Literal["auto", "eager", "compiled", "graph", "compiled-graph"] = "auto"
     """How a step is run; auto is one CUDA graph per batch shape on a GPU, eager elsewhere. A compiled graph has fewer
-    kernels, made in half a minute: auto has it where training may take five minutes or more."""
+    kernels and takes half a minute to compile: auto uses it if training may take five minutes or more."""
     shapes: Count = 24
     """How many batch shapes a GPU run has."""
     skip_nonfinite: bool = False
     """Leave out a batch whose loss is not finite instead of stopping."""
     base: str = ""
-    """The run whose best weights, tokenizers and model this one begins with, `demo` or a folder; empty begins anew."""
+    """The run, `demo` or a folder, whose best weights, tokenizers and model this one begins with; empty for none."""
     base_weights: str = ""
-    """Which weights these were: a hash, written down when the run is made."""
+    """The hash of these weights, set when the run is made."""
     adapt: AdaptSettings = AdaptSettings()
-    """Instead of the weights of the run that it begins with, learn small additions to its attention and feed-forward
-    matrices, which are merged into all that is kept: `{kind = "lora", rank = 8}`."""
+    """`{kind = "lora", rank = 8}` trains small additions to the attention and feed-forward matrices of the base run
+    instead of its weights. Checkpoints contain the sum."""
     freeze: Words = ()
-    """Parts that do not learn: `embeddings`, `encoder`, `decoder`, or anything as its weights are called, such as
-    `encoder.layers.0`. What is shared with a part is frozen with it."""
+    """Parts that do not learn: `embeddings`, `encoder`, `decoder`, or the beginning of the names of weights, such as
+    `encoder.layers.0`. Weights that are shared with a frozen part are frozen, too."""
     graft: Annotated[int, Field(ge=0)] = 0
-    """Pieces, learned on the text of this run, that are added at the most to the vocabulary of the run that it begins
-    with; each begins as the mean of the pieces it was cut into before."""
+    """How many pieces, learned from this run's text, are added to the base run's vocabulary at the most; each begins as
+    the mean of the pieces it was cut into before."""
     watch: str = ""
-    """A sentence to watch: its output and attention are logged at each validation, and after 1, 2, 4, 8, … steps."""
+    """A sentence whose output and attention are logged at each validation, and after 1, 2, 4, 8, … steps."""
     seed: Annotated[int, Field(ge=0)] = 1
 
     @property
@@ -543,31 +526,22 @@ class TrainSettings(Frozen):
         return parse_time(self.time) if self.time else None
 
     @model_validator(mode="after")
-    def _adapts_something(self) -> Self:
+    def _fits(self) -> Self:
+        if self.time:
+            parse_time(self.time)
         if self.adapt.kind == "lora" and not self.base:
             raise SettingsError(
-                "train.adapt.kind = lora: adds to weights that have learned; begin with those of a run (--from), "
-                "or use 'none'"
+                "train.adapt.kind = lora: adds to trained weights; begin with those of a run (--from), or use 'none'"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _grafts_onto_something(self) -> Self:
         if self.graft and not self.base:
             raise SettingsError(
                 f"train.graft = {self.graft}: adds to the vocabulary of another run; begin with one (--from), or use 0"
             )
         if self.graft and (self.adapt.kind != "none" or "embeddings" in self.freeze):
             raise SettingsError(
-                f"train.graft = {self.graft}: new pieces learn with the embeddings, which adapters and train.freeze "
-                "leave as they are; use 0, or let all learn"
+                f"train.graft = {self.graft}: new pieces need embeddings that learn, and here adapters or train.freeze "
+                "keep them fixed; use 0, or let all learn"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _time_is_readable(self) -> Self:
-        if self.time:
-            parse_time(self.time)
         return self
 
 
@@ -622,9 +596,9 @@ class Settings(Frozen):
     about: str = ""
     """One line for people."""
     task: TaskName = "translate"
-    """What is learned: a translation, the next piece, a label a token, a label a text, how a series goes on."""
+    """What is learned: a translation, the next piece, a label for each token or for the text, how a series goes on."""
     pool: Literal["mean", "max", "final", "attention"] = "attention"
-    """How a classifier sums up a text."""
+    """How a classifier makes one vector of a text."""
     forecast: ForecastSettings = ForecastSettings()
     """What a forecaster reads and writes."""
     model: ModelSettings
@@ -633,11 +607,11 @@ class Settings(Frozen):
     train: TrainSettings = TrainSettings()
 
     @model_validator(mode="after")
-    def _can_be_compiled(self) -> Self:
+    def _fits(self) -> Self:
         if self.train.step == "compiled" and self.model.kind == "recurrent":
             raise SettingsError(
-                "train.step = compiled: torch.compile cannot see into recurrent layers, and cuts the step into pieces "
-                "that are no faster; use 'auto'"
+                "train.step = compiled: torch.compile cannot compile recurrent layers as one graph, and is no faster; "
+                "use 'auto'"
             )
         return self
 
@@ -687,12 +661,12 @@ class Settings(Frozen):
         attention = self._cross_attention()
         if attention is None:
             raise SettingsError(
-                "train.alignment.kind = guided: teaches a head that looks at the source, and this model has none; "
-                "use 'none', or translate with a model.decoder that attends"
+                "train.alignment.kind = guided: needs a model that attends to the source; use 'none', or the task "
+                "translate with a model.decoder that attends"
             )
         if attention.selection == "hard" or attention.normaliser == "relu":
             raise SettingsError(
-                "train.alignment.kind = guided: needs cross-attention that gives every source word a share; use "
+                "train.alignment.kind = guided: needs cross-attention with a weight for every source word; use "
                 "selection = 'soft' and normaliser = 'softmax'"
             )
         layers, heads = self._cross_heads()
@@ -704,11 +678,11 @@ class Settings(Frozen):
                 )
         if guide.links == "gold" and not data.is_built_in:
             raise SettingsError(
-                "train.alignment.links = gold: the built-in corpus alone has these; name a file, or use 'learned'"
+                "train.alignment.links = gold: only the built-in corpus has these; name a file, or use 'learned'"
             )
         if guide.links not in ("learned", "gold") and not (data.source and data.target):
             raise SettingsError(
-                f"train.alignment.links = {guide.links}: a file of links goes with data.source and data.target, line "
+                f"train.alignment.links = {guide.links}: a file of links belongs to data.source and data.target, line "
                 "by line; give these, or use 'learned'"
             )
         return self
@@ -721,19 +695,19 @@ class Settings(Frozen):
         return None if isinstance(self.model.decoder, ContextDecoderSettings) else self.model.decoder.attention
 
     def _cross_heads(self) -> tuple[int, int]:
-        """How many layers look at the source, and with how many heads each."""
+        """How many layers attend to the source, and with how many heads each."""
         if self.model.kind == "transformer":
             return self.model.decoder_depth, self.model.heads
         return 1, 1 if isinstance(self.model.decoder, ContextDecoderSettings) else self.model.decoder.attention.heads
 
     @property
     def guided_head(self) -> tuple[int, int] | None:
-        """The layer and head, from 0, of the cross-attention that training taught to align."""
+        """The layer and head, from 0, of the cross-attention that was trained to align."""
         guide = self.train.alignment
         if guide.kind == "none":
             return None
         return (guide.layer or max(1, self._cross_heads()[0] - 1)) - 1, guide.head - 1
 
     def to_toml(self) -> str:
-        """All values, defaults too: a file from which the same settings come back."""
+        """All values, also defaults: reading the file gives the same settings."""
         return tomli_w.dumps(self.model_dump())

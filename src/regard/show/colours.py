@@ -1,8 +1,8 @@
-"""Colours for numbers: a scale from nothing to much, and one from minus to plus; on light and on dark paper.
+"""Colours for numbers: a sequential and a diverging scale, for light and dark backgrounds.
 
-Both are computed in Oklab (Ottosson, 2020), where equal steps look equal. Along the first scale lightness only falls
-(on dark paper: only rises), so that it reads in grey and for every kind of colour blindness; the second goes from
-orange over paper to blue, which no common kind confuses.
+Both are computed in Oklab (Ottosson, 2020), where equal steps look equal. The sequential scale is monotonic in
+lightness, so that it can be read in grey and with every kind of colour blindness; the diverging one goes from orange
+over the background to blue, which no common kind confuses.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from typing import Literal
 
 from regard.explain.heatmap import HeatMap, Scale
 
-Theme = Literal["light", "dark", "either"]  # of a page; either: unknown, as in a terminal
+Theme = Literal["light", "dark", "either"]  # of the background; either: unknown, as in a terminal
 Colour = tuple[int, int, int]  # red, green and blue, 0 to 255
 Stop = tuple[float, float, float]  # lightness, chroma, hue in degrees
 
 LEVELS = 40  # steps of a scale; a diverging one has its middle at half of them
 PREFIX: dict[Scale, str] = {"sequential": "h", "diverging": "d"}  # of a level's class
-INK: dict[Scale, str] = {"sequential": "n", "diverging": "m"}  # of the class of text upon it
+INK: dict[Scale, str] = {"sequential": "n", "diverging": "m"}  # of the class of text on it
 
 _STOPS: dict[tuple[Scale, Theme], tuple[Stop, ...]] = {
     ("sequential", "light"): (
@@ -62,7 +62,7 @@ def table(scale: Scale, theme: Theme) -> tuple[Colour, ...]:
 
 
 def level(value: float, low: float, high: float) -> int:
-    """The level of a value between two ends; what lies beyond is at the end."""
+    """The level of a value between two ends; values beyond are clamped."""
     share = (value - low) / (high - low) if high > low else 0.0
     return round(LEVELS * min(1.0, max(0.0, share)))
 
@@ -78,12 +78,12 @@ def nothing(picture: HeatMap) -> int:
 
 
 def ink(colour: Colour) -> Colour:
-    """Black or white, whichever reads better on a colour; one of them always does by 4.5 to 1."""
+    """Black or white, whichever has more contrast with a colour; at least 4.5 to 1."""
     return (0, 0, 0) if contrast(colour, (0, 0, 0)) >= contrast(colour, (255, 255, 255)) else (255, 255, 255)
 
 
 def contrast(first: Colour, second: Colour) -> float:
-    """Of two colours, from 1 to 21, as WCAG counts it."""
+    """The contrast of two colours by WCAG, from 1 to 21."""
     lighter, darker = sorted((_luminance(first), _luminance(second)), reverse=True)
     return (lighter + 0.05) / (darker + 0.05)
 
@@ -94,7 +94,7 @@ def code(colour: Colour) -> str:
 
 
 def rules(theme: Theme) -> str:
-    """CSS: ``.h12`` is the colour of level 12, ``.n12`` the ink upon it; ``.d12``, ``.m12``: diverging."""
+    """CSS: ``.h12`` is the colour of level 12, ``.n12`` that of text on it; ``.d12``, ``.m12``: diverging."""
     written = []
     for scale, prefix in PREFIX.items():
         colours, letter = table(scale, theme), INK[scale]
@@ -112,12 +112,12 @@ def module() -> str:
         "// Made by `make docs` from src/regard/show/colours.py; change that, not this.\n\n"
         f"export const LEVELS = {LEVELS}; // steps of a scale\n\n"
         f"export const COLOURS = {colours};\n\n"
-        f"// Of text upon them.\nexport const INKS = {inks};\n"
+        f"// Of text on them.\nexport const INKS = {inks};\n"
     )
 
 
 def _written(change: Callable[[Colour], Colour]) -> str:
-    """Both scales on both papers as JavaScript, one list a line."""
+    """Both scales for both backgrounds as JavaScript, one list a line."""
     themes: tuple[Theme, ...] = ("light", "dark")
     lines = ["{"]
     for scale in PREFIX:

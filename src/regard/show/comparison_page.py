@@ -7,14 +7,13 @@ from collections.abc import Sequence
 from regard.evaluate.comparison import LEVEL, Comparison, Conditions, Row, costs
 from regard.metrics import numbers
 from regard.metrics.paired import LOWER_IS_BETTER, Verdict, holm
-from regard.show.buckets import groups
-from regard.show.page import render, several
+from regard.show.page import groups, render, several
 from regard.show.pictures import Chart, Point, Series, linear
 from regard.show.sentences import wrong_words
 
 
 def comparison_page(comparison: Comparison) -> str:
-    """Everything on one page; what there is nothing to say about is left out."""
+    """The whole page; sections without content are left out."""
     metric, rows = comparison.metrics[0], comparison.rows
     measured = [(number, row.name, row.lengths) for number, row in enumerate(rows) if row.lengths]
     tested = comparison.tested or [row.name for row in rows]
@@ -41,7 +40,7 @@ def comparison_page(comparison: Comparison) -> str:
 
 
 def headline(comparison: Comparison) -> str:
-    """Who is best, and whether that can be told."""
+    """The best run, and whether its lead is significant."""
     metric = comparison.metrics[0]
     scored = [(row.scores[0].score, row.name) for row in comparison.rows if row.scores]
     score, best = min(scored) if metric in LOWER_IS_BETTER else max(scored, key=lambda item: item[0])
@@ -52,7 +51,7 @@ def headline(comparison: Comparison) -> str:
         if verdict.metric == metric and best in (verdict.first, verdict.second)
     ]
     if not against:
-        return f"{claim}. Whether that is more than chance was not tested."
+        return f"{claim}. Whether the difference is significant was not tested."
     doubtful = [verdict for verdict in against if verdict.bootstrap >= LEVEL]
     if doubtful:
         others = several([verdict.second if verdict.first == best else verdict.first for verdict in doubtful])
@@ -68,7 +67,7 @@ def _machine(facts: Conditions) -> str:
 
 
 def _scores(comparison: Comparison, row: Row) -> list[str]:
-    """The first score, whom that beats, and the other scores."""
+    """The first score, which runs it beats, and the other scores."""
     known = {quality.name: numbers.score(quality.score, quality.margin) for quality in row.scores}
     first, *rest = (known.get(name, numbers.UNKNOWN) for name in comparison.metrics)
     return [first, comparison.signs(row.name), *rest]

@@ -1,7 +1,6 @@
-"""One sentence from inside, as one HTML file: no request, no script that runs, readable on a telephone and on paper.
+"""The explanation of one output as a self-contained HTML file.
 
-Hovering a word lights up those it is linked with. The links are rules of CSS, so this works without a script; a reader
-who cannot hover finds the same links in the heat map below.
+Hovering over a word highlights the words linked with it, by rules of CSS; the heat map below shows the same links.
 """
 
 from __future__ import annotations
@@ -24,7 +23,6 @@ from regard.explain.views import (
     gate_maps,
     head_maps,
     masking_map,
-    stacked,
     state_maps,
 )
 from regard.show.page import render
@@ -32,12 +30,11 @@ from regard.show.pictures import Grid
 from regard.show.sentences import lighting, words_line
 from regard.text.words import legible
 
-MOST_CELLS, MOST_VALUES = 250_000, 100_000  # of small multiples: drawn, and with their numbers
-KINDS = {"cross": "cross", "encoder": "encoder_self", "decoder": "decoder_self"}
+MOST_CELLS, MOST_VALUES = 250_000, 100_000  # of the small maps: drawn, and drawn with their numbers
 
 
 def explanation_page(found: Looked, view: View | None = None, picture: HeatMap | None = None) -> str:
-    """The whole page, with another picture above than that of the view, where one is given."""
+    """The whole page; ``picture`` replaces the first picture, that of the view."""
     shown, read = view or first_view(found.trace), " ".join(found.read.words)
     picture = picture or found.picture(shown)
     grids, all_of_them = _heads(found, shown)
@@ -58,7 +55,7 @@ def explanation_page(found: Looked, view: View | None = None, picture: HeatMap |
         "all_heads": all_of_them,
         "recurrent": _recurrent(found),
         "steps": list(_steps(found, read)),
-        "statistics": [(NAMES[side], statistics(found.trace, KINDS[side])) for side in found.sides],
+        "statistics": [(NAMES[side], statistics(found.trace, side)) for side in found.sides],
         "side": NAMES.get(shown.side),
     }
     return render("explanation.html", content)
@@ -67,7 +64,7 @@ def explanation_page(found: Looked, view: View | None = None, picture: HeatMap |
 def _heading(found: Looked, picture: HeatMap) -> str:
     if picture.title in METHODS:
         return f"What each word did: {picture.title}"
-    return "Where it looked" if found.sides else "What it hangs on"
+    return "Where it looked" if found.sides else "What it depends on"
 
 
 def corpus_page(pages: Sequence[tuple[Looked, HeatMap]], name: str) -> str:
@@ -84,7 +81,7 @@ def corpus_page(pages: Sequence[tuple[Looked, HeatMap]], name: str) -> str:
 
 
 def _linked(found: Looked) -> tuple[Markup, Markup]:
-    """What was read and what was written, linked words together."""
+    """Source and output, with linked words marked alike."""
     by_source: dict[int, list[int]] = {}
     for source, target in found.word_links:
         by_source.setdefault(source, []).append(target)
@@ -93,7 +90,7 @@ def _linked(found: Looked) -> tuple[Markup, Markup]:
 
 
 def _importance(found: Looked) -> list[HeatMap]:
-    """Attention is where it looked; masking is what that was worth."""
+    """The effect of masking each word and, with cross-attention, its difference from attention."""
     pictures = [masking_map(found.trace, found.effect)]
     if found.reader is not None and "cross" in found.sides:
         pictures.append(difference_map(found.trace, found.reader, found.effect))
@@ -101,12 +98,10 @@ def _importance(found: Looked) -> list[HeatMap]:
 
 
 def _heads(found: Looked, shown: View) -> tuple[list[Grid], bool]:
-    """Small multiples of every attention, and whether all are there.
-
-    Of a large model's long sentence it is only the one shown above, by its colours.
-    """
-    several = [side for side in found.sides if stacked(found.trace, side).shape[:2].numel() > 1]
-    sizes = {side: stacked(found.trace, side).numel() for side in several}
+    """Small maps of every head, and whether all attentions are shown. For a large model and a long sentence it is only
+    the attention shown above."""
+    several = [side for side in found.sides if found.trace.weights(side).shape[:2].numel() > 1]
+    sizes = {side: found.trace.weights(side).numel() for side in several}
     kept = several if sum(sizes.values()) <= MOST_CELLS else [side for side in several if side == shown.side]
     views = [(side, View(side, words=shown.words, special=True)) for side in kept]
     grids = [Grid(NAMES[side], head_maps(found.trace, view), sizes[side] <= MOST_VALUES) for side, view in views]
@@ -124,7 +119,7 @@ def _recurrent(found: Looked) -> list[HeatMap]:
 
 
 def _steps(found: Looked, text: str) -> Iterator[tuple[str, str, float, int, Sequence[tuple[str, float]]]]:
-    """At each step: what was read, what was written, its probability and rank, and what else was probable."""
+    """Each step: the piece read, the piece written, its probability and rank, and the most probable pieces."""
     trace = found.trace
     whole = trace.task == "label" and len(trace.target) != len(trace.source)  # a classifier reads all of it for its one
     read = [text] * len(trace.target) if whole else trace.inputs[: len(trace.target)]

@@ -1,4 +1,4 @@
-"""Which map to believe for a run, as a page."""
+"""The page about how faithful each map is for a run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from regard.show.page import render
 from regard.show.pictures import Chart, Point, Series, linear
 
 if TYPE_CHECKING:
-    from regard.explain.faithful import Faithfulness, MapQuality
+    from regard.explain.faithful import Faithfulness, Figure
 
 COLUMNS = {
     "faithfulness": "faithfulness",
@@ -35,12 +35,17 @@ def faithful_page(found: Faithfulness) -> str:
         "random": found["random"],
         "bars": Chart("faithfulness of every method", bars, y=linear("faithfulness, %", ends, zero=True), kind="bars"),
         "heads": ["method", *(COLUMNS[name] for name in names), "seconds"],
-        "rows": [(each, [*(_cell(each, name) for name in names), f"{each.seconds:.2f}"]) for each in found.methods],
+        "rows": [
+            (each, [*(figure(getattr(each, name)) for name in names), f"{each.seconds:.2f}"]) for each in found.methods
+        ],
         "cautions": [each for each in found.methods if each.caution],
     }
     return render("faithful.html", content)
 
 
-def _cell(each: MapQuality, name: str) -> str:
-    value, low, high = getattr(each, name)
+def figure(interval: Figure | None) -> str:
+    """A value with half of its interval; empty if it was not measured."""
+    if interval is None:
+        return ""
+    value, low, high = interval
     return f"{value:.2f} ±{(high - low) / 2:.2f}".replace("-", "−")

@@ -1,4 +1,4 @@
-"""Markup that is built, never pasted: a child that is plain text is escaped, only `Markup` goes in as it is."""
+"""Building XML elements: plain text is escaped, only `Markup` is inserted as it is; and measuring text."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from unicodedata import bidirectional, category, combining, east_asian_width
 
 from markupsafe import Markup, escape
 
-# Text as it is drawn: what belongs together, which way it runs, about how wide it is.
+# Text as it is drawn: grapheme clusters, direction, approximate width.
 
 VIRAMA = 9  # the combining class of the sign that joins two Indic consonants
 NARROW, USUAL, INDIC, WIDE = 0.34, 0.6, 0.8, 1.05  # of the size of letters
 
 
 def clusters(text: str) -> list[str]:
-    """What a reader sees as one letter: with its marks, and Indic consonants or emoji that are joined."""
+    """Grapheme clusters: letters with their marks, joined Indic consonants and joined emoji."""
     found: list[str] = []
     for letter in text:
         if found and _joins(found[-1], letter):
@@ -39,18 +39,18 @@ def _flag(letter: str) -> bool:
 
 
 def right_to_left(text: str) -> bool:
-    """Whether the first letter that has a direction runs to the left."""
+    """Whether the first letter with a direction is right-to-left."""
     directions = (bidirectional(letter) for letter in text)
     return next((found in ("R", "AL") for found in directions if found in ("L", "R", "AL")), False)
 
 
 def extent(text: str, size: float) -> float:
-    """About how many pixels a line takes, rather more than less."""
+    """The approximate width of a line in pixels, rather too large."""
     return size * sum(map(_share, clusters(text)))
 
 
 def _share(cluster: str) -> float:
-    """Of one letter with all that belongs to it: marks above and below take no room, others and joined letters do."""
+    """The width of a cluster: marks above and below take no room, other marks and joined letters do."""
     first = cluster[0]
     if east_asian_width(first) in "WF":
         return WIDE
@@ -75,7 +75,7 @@ def _indic(letter: str) -> bool:
 
 
 def shortened(text: str, width: float, size: float) -> str:
-    """A text that fits, with an ellipsis where its end had to go; no letter loses its marks."""
+    """A text cut to a width, with an ellipsis, between grapheme clusters."""
     if extent(text, size) <= width:
         return text
     kept = clusters(text)
@@ -85,7 +85,7 @@ def shortened(text: str, width: float, size: float) -> str:
 
 
 def wrapped(text: str, width: float, size: float) -> list[str]:
-    """Lines that fit, broken at spaces; a word that does not fit alone is shortened."""
+    """A text broken at spaces into lines that fit; a word that is too long is shortened."""
     lines: list[str] = []
     for word in text.split():
         longer = f"{lines[-1]} {word}" if lines else word
@@ -97,20 +97,20 @@ def wrapped(text: str, width: float, size: float) -> list[str]:
 
 
 Attributes = Mapping[str, str | int | float]
-Painted = tuple[list[Markup], float, float]  # what is drawn, how wide and how high it is
+Painted = tuple[list[Markup], float, float]  # elements, width, height
 
 EMPTY = frozenset({"circle", "line", "path", "rect"})
-# Control characters are not allowed in HTML; their pictures are (␀ for NUL).
+# HTML allows no control characters; they are replaced by their pictures (␀ for NUL).
 PICTURES = {code: 0x2400 + code for code in range(32) if chr(code) not in "\t\n"} | {0x7F: 0x2421}
 
 
 def shown(value: Any) -> Any:
-    """A value as a page can hold it: in plain text, control characters are their pictures."""
+    """A value for a page: control characters of plain text are replaced."""
     return value.translate(PICTURES) if type(value) is str else value
 
 
 def element(name: str, attributes: Attributes | None = None, *children: str) -> Markup:
-    """``<name …>children</name>``; numbers are written short."""
+    """``<name …>children</name>``; numbers have at most two decimals."""
     written = "".join(f' {key}="{escape(shown(_value(value)))}"' for key, value in (attributes or {}).items())
     if name in EMPTY and not children:
         return Markup(f"<{name}{written}/>")
@@ -127,9 +127,9 @@ def label(
     full: str = "",
     more: Attributes | None = None,
 ) -> Markup:
-    """A line of text in its own direction. From right to left its start is at the right: the anchors change places.
+    """A line of text in its own direction; for right-to-left text start and end anchors are swapped.
 
-    Where words were cut, ``full`` has all of them, for who points there.
+    ``full`` is the whole text where ``words`` were cut, for a tooltip.
     """
     about: dict[str, str | int | float] = {"x": float(x), "y": float(y)}
     if right_to_left(words):
@@ -141,7 +141,7 @@ def label(
 
 
 def noted(words: str) -> list[Markup]:
-    """What is shown when an element is pointed at, to stand first in it."""
+    """A tooltip, to be the first child of an element."""
     return [element("title", {}, words)] if words else []
 
 

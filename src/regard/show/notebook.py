@@ -1,7 +1,7 @@
-"""What a notebook shows of a translation: the text and its heat map, in a fragment that needs nothing else.
+"""A translation in a notebook: the text and its heat map as a self-contained HTML fragment.
 
-No script, no identifiers, no address: it is the same in a sandboxed frame, and two of them on one page do not disturb
-each other. Its colours are its own, so that it reads in a dark notebook on a light system too.
+It has no script, ids or links, so that it works in a sandboxed frame and several fit on one page. It brings its own
+colours, so that it can be read in a dark notebook on a light system, too.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Pages: one HTML file each that needs nothing else. The templates in templates/ say what stands where.
+"""Pages as self-contained HTML files, rendered from the templates in templates/.
 
-No request, no script that runs, light and dark, on paper too. Whatever a template is given as text is escaped.
+They make no requests, run no scripts, and suit light, dark and print. Text that a template gets is escaped.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from regard.metrics import numbers
+from regard.metrics.groups import FEWEST, Bucket
 from regard.show.markup import element, shown
 from regard.show.pictures import Chart, Point, Series, categories, linear
 from regard.show.svg import TEMPLATES, document, style, svg
@@ -29,13 +30,13 @@ if TYPE_CHECKING:
 
 
 def render(template: str, content: Mapping[str, Any]) -> str:
-    """A template with what it shows. A page has its ``title`` and ``data``, the numbers that it holds as JSON."""
+    """Render a template. A page has a ``title``, and ``data``, its numbers as JSON."""
     return environment().get_template(template).render(content)
 
 
 @cache
 def environment() -> Environment:
-    """How templates are read, and what all of them may call."""
+    """The jinja2 environment with our functions and filters."""
     made = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -65,7 +66,7 @@ def several(names: Sequence[str]) -> str:
 
 
 def sentence(words: str, wrong: Sequence[bool] = (), kind: str = "") -> Markup:
-    """A text of any language in its own direction; ``wrong`` says which of its words to mark, and ``kind`` how."""
+    """A text in its own direction; ``wrong`` says which of its words to mark, with the class ``kind``."""
     if not any(wrong):
         return element("span", {"dir": "auto"}, words)
     parts: list[str] = []
@@ -75,7 +76,7 @@ def sentence(words: str, wrong: Sequence[bool] = (), kind: str = "") -> Markup:
     return element("span", {"dir": "auto"}, *parts[1:])
 
 
-# The search for one sentence as a page: its tree, every candidate in words, and what other beams would write.
+# A search as a page: its tree, a table of candidates, and the outputs of other beam sizes.
 
 
 def beam_page(tree: Searched) -> str:
@@ -85,7 +86,7 @@ def beam_page(tree: Searched) -> str:
 
 
 def search_section(tree: Searched) -> dict[str, Any]:
-    """What a page shows of a search."""
+    """The content of a section about a search."""
     ordered = sorted(tree.nodes, key=lambda one: (one.step, -one.score))
     return {
         "tree": tree,
@@ -101,7 +102,7 @@ def search_section(tree: Searched) -> dict[str, Any]:
 
 # One word in several sentences, layer by layer, as a page and as a picture.
 
-PAIRS = 6  # lines in a chart, beside the control's
+PAIRS = 6  # lines in a chart, without the control's
 
 
 def forecast_page(quantiles: NDArray[np.float64], picture: HeatMap) -> str:
@@ -139,7 +140,7 @@ def meaning_page(report: Compared) -> str:
 
 
 def meaning_svg(report: Compared) -> str:
-    """The word's way through the layers as a file of its own."""
+    """The points of a word in each layer as an SVG file."""
     return document(planes(report))
 
 
@@ -151,3 +152,41 @@ def planes(report: Compared) -> Chart:
         own = [Point(x, y, note=note) for (x, y), note in zip(points, notes, strict=True)]
         series.append(Series(layer, own, f"{share:.0%} of the variance"))
     return Chart(f"{report.word} on two axes, layer by layer", series, kind="planes")
+
+
+# A score by groups of sentences: a chart if groups are large enough, and a table.
+
+Named = tuple[int, str, Sequence[Bucket]]  # the number of a series, its name, its groups
+
+
+def groups(rows: Sequence[Named], metric: str, label: str, unit: str, kind: str) -> dict[str, Any]:
+    """``label`` names the axis, ``unit`` what a group's name counts, ``kind`` the groups."""
+    buckets = rows[0][2]
+    series = [Series(name, [_group_point(name, unit, *one) for one in enumerate(each)]) for _, name, each in rows]
+    points = [point for one in series for point in one.points]
+    ends = [end for point in points for end in (point.low, point.y, point.high) if end is not None]
+    spoken = f"{metric} by {label} for {several([name for _, name, _ in rows])}; the table below has the numbers"
+    x = categories(label, [f"{bucket.name}\n{bucket.count:,}" for bucket in buckets])
+    return {
+        "chart": Chart(spoken, series, x, linear(metric, ends)) if ends else None,
+        "metric": metric,
+        "kind": kind,
+        "unit": unit,
+        "fewest": FEWEST,
+        "few": any(bucket.count < FEWEST for bucket in buckets),
+        "buckets": buckets,
+        "rows": [(number, name, [_quality(bucket) for bucket in each]) for number, name, each in rows],
+    }
+
+
+def _group_point(name: str, unit: str, place: int, bucket: Bucket) -> Point:
+    quality = bucket.quality
+    if quality is None:
+        return Point(place, None)
+    note = f"{name}, {bucket.name} {unit}: {_quality(bucket)}, {bucket.count:,} sentences"
+    return Point(place, quality.score, quality.low, quality.high, note)
+
+
+def _quality(bucket: Bucket) -> str:
+    quality = bucket.quality
+    return numbers.UNKNOWN if quality is None else numbers.score(quality.score, quality.margin)

@@ -1,6 +1,6 @@
-"""Pictures as data: charts, and heat maps beside one another. `regard.explain.heatmap` has the heat map itself.
+"""Pictures as data: charts, and grids of heat maps. `regard.explain.heatmap` has the heat map itself.
 
-A picture says what is drawn, never how: `regard.show.svg`, `regard.show.terminal` and `regard.show.png` paint it.
+A picture has what is drawn, not how: `regard.show.svg`, `regard.show.terminal` and `regard.show.png` draw it.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from regard.explain.heatmap import HeatMap
 
 @dataclass(frozen=True)
 class Point:
-    """A value at a place, with its interval. Where there is no value, a line is broken."""
+    """A value with its interval. A line is interrupted where there is no value."""
 
     x: float
     y: float | None
     low: float | None = None
     high: float | None = None
-    note: str = ""  # shown when pointed at
+    note: str = ""  # a tooltip
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Axis:
-    """What a direction means: its ends, and labels at some places. A label may have several lines."""
+    """An axis: its ends, and labels at some values. A label may have several lines."""
 
     label: str
     low: float
@@ -54,13 +54,13 @@ NO_AXIS = Axis("", 0.0, 1.0, ())
 
 @dataclass(frozen=True)
 class Chart:
-    """Series as lines; or as bars, each the first point of a series by its height, under the name of the series;
-    or as planes, a small picture of points for each series, all to the same scale.
+    """Series as lines; as bars, one for the first point of each series; or as planes, a small scatter plot for each
+    series, all to the same scale.
 
-    Bars have one axis, y, that of their values; planes have none.
+    Bars have one axis, y; planes have none.
     """
 
-    title: str  # read aloud in place of the picture
+    title: str  # for screen readers
     series: Sequence[Series]
     x: Axis = NO_AXIS
     y: Axis = NO_AXIS
@@ -69,15 +69,15 @@ class Chart:
 
 @dataclass(frozen=True)
 class Grid:
-    """Small heat maps, a line for each row, as the layers of a model with their heads beside one another."""
+    """Small heat maps in rows, such as the heads of a model, a row for each layer."""
 
     title: str
     rows: Sequence[Sequence[HeatMap]]
-    values: bool = True  # without them there are only colours, which is half the size
+    values: bool = True  # write them into the SVG, which doubles its size
 
 
 def linear(label: str, values: Sequence[float], *, zero: bool = False, count: int = 5) -> Axis:
-    """An axis of numbers with round labels that holds all of `values`, and 0 if asked or if it is near."""
+    """An axis of numbers with round labels that covers `values`, and 0 if asked or if it is near."""
     low, high = min(values, default=0.0), max(values, default=1.0)
     if zero or 0 < low < (high - low) / 2:
         low, high = min(low, 0.0), max(high, 0.0)
@@ -104,12 +104,12 @@ def logarithmic(label: str, values: Sequence[float]) -> Axis:
 
 
 def _power(value: float) -> str:
-    """As people write it, as long as that is short."""
+    """A power of ten, written out if that is short."""
     return f"{value:,.0f}" if 1000 <= value * 1.001 < 1e7 else f"{value:.3g}"
 
 
 def round_step(step: float) -> float:
-    """The next 1, 2 or 5 times a power of ten that is not smaller."""
+    """The smallest 1, 2 or 5 times a power of ten that is not below ``step``."""
     power = 10.0 ** math.floor(math.log10(step))
     return next((factor * power for factor in (1, 2, 5) if factor * power >= step * (1 - 1e-9)), 10 * power)
 

@@ -1,7 +1,7 @@
-"""Heat maps as PNG through matplotlib, for print: the same picture and colours as the SVG, 200 dots an inch.
+"""Heat maps as PNG by matplotlib, for print: the same picture and colours as the SVG, 200 dots an inch.
 
-Matplotlib 3.11 shapes text itself (Arabic joins, Devanagari composes), if a font has the letters. Fonts are found
-among those of the machine; letters that none of them has are named, and never left to become boxes in silence.
+Matplotlib 3.11 shapes text itself (Arabic, Devanagari) if a font has the letters. Fonts are chosen from those of the
+machine; letters that no font has are returned, so that the caller can warn.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ if TYPE_CHECKING:
 DOTS = 200  # an inch
 PIXELS = 96  # of the layout, an inch
 LABEL, NUMBER = 9.0, 7.5  # points
-MARGIN, BAR, LINE, SMALL = 12, 8, 14, 10  # pixels: around, the scale's height, a line, letters in it
+MARGIN, BAR, LINE, SMALL = 12, 8, 14, 10  # pixels: margin, height of the scale, a line, letters
 SOFT = "#59606b"
-UNREADABLE = {"Last Resort", "Last Resort High-Efficiency", "Noto Color Emoji"}  # boxes for letters, or bitmaps
-UNSEEN = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp", "Zs"))  # kinds of letters that have no picture
-FAMILY = "DejaVu Sans"  # what matplotlib brings along
+UNREADABLE = {"Last Resort", "Last Resort High-Efficiency", "Noto Color Emoji"}  # they draw boxes or bitmaps
+UNSEEN = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp", "Zs"))  # categories without a glyph
+FAMILY = "DejaVu Sans"  # comes with matplotlib
 
 
 def save_png(picture: HeatMap | Grid, path: str | Path) -> str:
-    """Draw a file; what comes back are the letters that no font here has."""
+    """Write a file; returns the letters that no font has."""
     labels = [picture.origin, *picture.rows, *picture.columns] if isinstance(picture, HeatMap) else []
     with _drawing([picture.title, *labels]) as (families, missing), new_file(Path(path)) as file:
         if isinstance(picture, HeatMap):
@@ -173,7 +173,7 @@ def _image(axes: Axes, picture: HeatMap, low: float | None = None) -> None:
 
 
 def _ticks(axes: Axes, picture: HeatMap, place: Layout, families: Sequence[str]) -> None:
-    """Labels above and at the left; those of columns lean or stand as in the SVG."""
+    """Labels above and at the left, tilted as in the SVG."""
     limit, size = 120.0, 12.0
     rows, columns = ([shortened(label, limit, size) for label in side] for side in (picture.rows, picture.columns))
     axes.xaxis.tick_top()
@@ -194,22 +194,22 @@ def _cell_numbers(axes: Axes, picture: HeatMap, families: Sequence[str]) -> None
 
 @contextmanager
 def _drawing(texts: Iterable[str]) -> Iterator[tuple[list[str], str]]:
-    """Matplotlib, the families of letters that a text needs, and those letters that no font has."""
+    """Set matplotlib up; gives the font families that the texts need, and the letters that no font has."""
     if "MPLCONFIGDIR" not in os.environ and not os.access(Path.home(), os.W_OK):
-        os.environ["MPLCONFIGDIR"] = tempfile.mkdtemp()  # it keeps a list of fonts
+        os.environ["MPLCONFIGDIR"] = tempfile.mkdtemp()  # it caches a list of fonts
     try:
         import matplotlib as mpl
     except ImportError:
         raise ResourceError("PNG: matplotlib is missing; pip install matplotlib") from None
-    logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)  # a weight that a family lacks is no news
+    logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)  # it warns of missing weights
     families, missing = fonts_for("".join(texts))
     with mpl.rc_context({"text.usetex": False, "text.parse_math": False}), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph")  # said by us, once
+        warnings.filterwarnings("ignore", message="Glyph")  # the caller reports missing letters
         yield families, missing
 
 
 def fonts_for(text: str) -> tuple[list[str], str]:
-    """Families that together have every letter of a text, as few as a greedy choice finds; and what none has."""
+    """Font families that cover a text, chosen greedily, and the letters that none has."""
     needed = {letter for letter in text if category(letter) not in UNSEEN and not "\ufe00" <= letter <= "\ufe0f"}
     families = [FAMILY]
     needed -= _letters(FAMILY)
@@ -224,7 +224,7 @@ def fonts_for(text: str) -> tuple[list[str], str]:
 
 @cache
 def _families() -> dict[str, str]:
-    """The file of each family on this machine: its upright font of the most usual weight."""
+    """The file of each family on this machine: its upright font nearest to normal weight."""
     from matplotlib.font_manager import fontManager, weight_dict
 
     found: dict[str, tuple[float, str]] = {}
@@ -238,7 +238,7 @@ def _families() -> dict[str, str]:
 
 @cache
 def _letters(family: str) -> frozenset[str]:
-    """All that a family can draw; none for a font that cannot be read."""
+    """The letters of a family; none if its font cannot be read."""
     from matplotlib.font_manager import get_font
 
     try:

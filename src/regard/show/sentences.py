@@ -1,7 +1,7 @@
-"""Sentences on a page: what is wrong is marked, and what belongs together lights up together, without any script.
+"""Sentences on a page: wrong words are marked, and linked words are highlighted together, without a script.
 
-Target word i and the source words linked with it share the class ``li``. The rules of `lighting` say: in a pair that
-has a pointed-at word of class ``li``, every word of class ``li`` is lit. Who cannot point reads the links in words.
+Target word i and the source words linked with it share the class ``li``. By the rules of `lighting`, hovering over a
+word of class ``li`` highlights every word of class ``li`` in its pair. The links are written out as text, too.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def lighting(count: int) -> Markup:
 
 
 def wrong_words(words: str, reference: str) -> list[bool]:
-    """Which words of an output are not part of the longest agreement with the reference."""
+    """Which words of an output do not match the reference."""
     ours, theirs = words.split(), reference.split()
     wrong = [True] * len(ours)
     for block in SequenceMatcher(None, ours, theirs, autojunk=False).get_matching_blocks():
@@ -36,7 +36,7 @@ def wrong_words(words: str, reference: str) -> list[bool]:
 def words_line(
     words: Sequence[str], numbers: Numbers, notes: Mapping[int, str], wrong: Sequence[bool] = (), stop: int = -1
 ) -> Markup:
-    """Words, of which those that are linked can be pointed at and touched; a keyboard goes there if ``stop`` is 0."""
+    """Words with the classes of their links; ``stop`` is the tabindex of linked words, 0 to reach them by keyboard."""
     parts: list[str] = []
     for place, word in enumerate(words):
         own = sorted(numbers.get(place, ()))
@@ -56,7 +56,7 @@ def linked_source(one: ReportExample) -> Markup:
 
 
 def linked_output(one: ReportExample) -> Markup:
-    """The output, each word with its own class if it has links, and marked where it is wrong."""
+    """The output, each linked word with its class, wrong words marked."""
     wrong = wrong_words(" ".join(one.target_words), one.reference) if one.reference else []
     wrong = wrong if len(wrong) == len(one.target_words) else []
     own = {link.target: [link.target] for link in one.links}
@@ -64,7 +64,7 @@ def linked_output(one: ReportExample) -> Markup:
 
 
 def notes(one: ReportExample, arrow: str) -> dict[int, str]:
-    """What each linked word belongs to: ``chat ← cat 0.95``, or ``cat → chat 0.95``, the strongest first."""
+    """The links of each word in text: ``chat ← cat 0.95``, or ``cat → chat 0.95``, the strongest first."""
     found: dict[int, list[str]] = {}
     own, others = (one.target_words, one.source_words) if arrow == "←" else (one.source_words, one.target_words)
     for link in sorted(one.links, key=lambda link: -(link.weight or 0.0)):

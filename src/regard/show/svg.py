@@ -1,4 +1,4 @@
-"""Pictures as SVG: for a page, which has the style of all pictures, or as a file of its own, which brings it along."""
+"""Pictures as SVG: inside a page, which has their style sheet, or as a file that contains it."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     Picture: TypeAlias = HeatMap | Grid | Chart | Searched
 
 TEMPLATES = Path(__file__).parent / "templates"
-WIDE, NARROW = 720, 340  # pixels: for a desk or paper, for a telephone
-MARGIN = 12  # around a file of its own
+WIDE, NARROW = 720, 340  # pixels: for desktop and print, for phones
+MARGIN = 12  # around the picture in a file
 
 
 def svg(picture: Picture, width: float = WIDE) -> Markup:
-    """The picture for a page; its words stand beside it."""
+    """The picture for a page, which has its caption."""
     kind, title, (drawn, wide, high) = _painted(picture, width, caption=False)
     return element("svg", {"class": kind, "role": "img", "aria-label": title, **_size(wide, high)}, *drawn)
 
 
 def document(picture: Picture) -> str:
-    """The picture as a file, with its title and where its numbers come from."""
+    """The picture as a file, with its title and the origin of its numbers."""
     kind, title, (drawn, wide, high) = _painted(picture, WIDE, caption=True)
     size = _size(wide + 2 * MARGIN, high + 2 * MARGIN)
     inside = (
@@ -52,7 +52,7 @@ def style(name: str) -> Markup:
 
 
 def _painted(picture: Picture, width: float, *, caption: bool) -> tuple[str, str, Painted]:
-    """Its kind, which is the class of its style; what is read aloud in its place; and what is drawn."""
+    """The class of a picture in the style sheet, its text for screen readers, and its elements."""
     match picture:
         case HeatMap():
             return "heat", picture.title, svg_heatmap.heat(picture, width, caption=caption)

@@ -1,8 +1,8 @@
-"""Charts as SVG, written by hand: lines with intervals, bars, and points on planes.
+"""Charts as SVG: lines with intervals, bars, and planes of points.
 
-A series is told apart by colour, by marker and by dash, so that no one of them is needed alone. The colours are
-CSS variables (templates/pictures.css), dark and light; six hues in the order of Okabe and Ito's colour-blind-safe set,
-made darker or lighter until each stands out from its background by 4 to 1.
+Series differ in colour, marker and dash, so that they can be told apart without colour. The colours are CSS variables
+(templates/pictures.css) for light and dark: six hues in the order of Okabe and Ito's colour-blind-safe set, adjusted to
+a contrast of 4 to 1 with the background.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ LINE = 16  # from one line of text to the next
 GAP = 8  # between two labels, at least
 MOST_MARKED = 24  # points of a series that get a marker each
 COLOURS, DASHES = 6, ("none", "7 3", "2 3", "9 3 2 3")
-MARKERS = (  # they go round as colours do, but five, not six
+MARKERS = (  # five, so that pairs of colour and marker repeat late
     "M-4.5 0a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0 -9 0Z",  # circle
     "M-4 -4h8v8h-8Z",  # square
     "M0 -5.5L5 4H-5Z",  # triangle
     "M0 -5.5L5.5 0L0 5.5L-5.5 0Z",  # diamond
     "M0 5.5L5 -4H-5Z",  # upside-down triangle
 )
-SIDE, MARGIN, ACROSS = 210, 16, 3  # of planes: pixels of one, inside it, and how many stand in a line
-DOT, NEAR = 4.5, 14  # pixels: of a dot, and between dots whose labels would lie on one another
+SIDE, MARGIN, ACROSS = 210, 16, 3  # of planes: side, margin, and how many in a row
+DOT, NEAR = 4.5, 14  # pixels: radius of a dot, and distance below which dots share a label
 
 
 def chart(picture: Chart, width: float) -> Painted:
@@ -45,12 +45,12 @@ def chart(picture: Chart, width: float) -> Painted:
 
 
 def extent(words: str) -> float:
-    """About how many pixels a text takes, its longest line if it has several."""
+    """The approximate width of a text in pixels, of its longest line."""
     return max(markup.extent(line, SIZE) for line in words.split("\n"))
 
 
 def thinned(places: Sequence[tuple[float, str]]) -> list[tuple[float, str]]:
-    """Labels at pixels, every one or only every second, third, …: whatever leaves a gap between neighbours."""
+    """Every label, or only every second, third, …, so that there is a gap between neighbours."""
     for every in range(1, len(places) + 1):
         kept = list(places[::every])
         pairs = pairwise(kept)
@@ -67,10 +67,10 @@ def _coloured(number: int, *inside: str) -> Markup:
 
 
 def _lines(picture: Chart, width: float) -> Painted:
-    """Intervals of several series at one place stand beside one another."""
+    """A line chart; intervals of several series at one x are drawn side by side."""
     series = picture.series
     left = max((extent(words) for _, words in picture.y.ticks), default=0.0) + GAP
-    alone = [one.name for one in series] == [picture.y.label]  # the axis says it already
+    alone = [one.name for one in series] == [picture.y.label]  # the axis has the name already
     legend, legend_height = _legend([] if alone else [one.name for one in series], width)
     top = LINE + legend_height + LINE
     beyond = max((extent(words) / 2 for place, words in picture.x.ticks if place == picture.x.high), default=0.0)
@@ -87,7 +87,7 @@ def _lines(picture: Chart, width: float) -> Painted:
 
 
 def _foot(x: Axis, y: Axis) -> float:
-    """Below the labels of the x axis and its own."""
+    """The height below the x axis with its labels."""
     lines = max((words.count("\n") + 1 for _, words in x.ticks), default=0)
     return y.start + GAP + LINE * (lines + 1) + GAP
 
@@ -104,7 +104,7 @@ def _axes(x: Axis, y: Axis) -> Iterator[Markup]:
 
 
 def _dodge(series: Sequence[Series], x: Axis) -> float:
-    """How far apart series stand at one place: less where places are close together; not at all without intervals."""
+    """The horizontal distance of series at one x: smaller where points are close, none without intervals."""
     if not any(point.low is not None for one in series for point in one.points):
         return 0.0
     places = sorted({x.at(point.x) for one in series for point in one.points})
@@ -113,7 +113,7 @@ def _dodge(series: Sequence[Series], x: Axis) -> float:
 
 
 def _line(number: int, series: Series, across: Axis, up: Axis, shift: float) -> Markup:
-    """One series, beside its place by some pixels: intervals below, then the line, then markers."""
+    """One series, shifted by some pixels: intervals, then the line, then markers on top."""
     marked = len(series.points) <= MOST_MARKED
     intervals, markers, path, pen = [], [], "", "M"
     for point in series.points:
@@ -154,7 +154,7 @@ def _legend(names: Sequence[str], width: float) -> tuple[list[Markup], float]:
 
 
 def _bars(picture: Chart, width: float) -> Painted:
-    """Bars that lie, each under its name, with its value at the end."""
+    """Horizontal bars, each under its name, with its value at the end."""
     bars = [(one.name, one.points[0]) for one in picture.series]
     decimals = 0 if picture.y.high >= 1000 else 1
     values = [f"{point.y or 0.0:,.{decimals}f}".replace("-", "−") for _, point in bars]
@@ -180,7 +180,7 @@ def _bars(picture: Chart, width: float) -> Painted:
 
 
 def _planes(series: Sequence[Series]) -> Painted:
-    """A small picture for each series, all to the same scale, so that the way of a point can be followed."""
+    """A small plot for each series, all to the same scale, so that a point can be followed."""
     reach = max((max(abs(one.x), abs(one.y or 0.0)) for each in series for one in each.points), default=1.0) or 1.0
     wide, high = SIDE + GAP, SIDE + 2 * LINE + GAP
     drawn = [
@@ -213,7 +213,7 @@ def _dot(number: int, point: Point, x: float, y: float) -> Markup:
 
 
 def _numbers(places: Sequence[tuple[float, float]]) -> Iterator[Markup]:
-    """Beside each dot its number, from 1; dots that lie on one another share a label: ``1, 2``."""
+    """The number of each dot, from 1; overlapping dots share a label: ``1, 2``."""
     groups: list[tuple[tuple[float, float], list[str]]] = []
     for number, place in enumerate(places, start=1):
         near = next((names for at, names in groups if hypot(at[0] - place[0], at[1] - place[1]) < NEAR), None)
@@ -223,5 +223,5 @@ def _numbers(places: Sequence[tuple[float, float]]) -> Iterator[Markup]:
             near.append(str(number))
     for (x, y), names in groups:
         words, left = ", ".join(names), x + DOT + 3
-        fits = left + extent(words) <= SIDE  # else it stands left of its dot
+        fits = left + extent(words) <= SIDE  # else it is left of its dot
         yield label(left, y + 4, words) if fits else label(x - DOT - 3, y + 4, words, anchor="end")

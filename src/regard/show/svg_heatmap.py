@@ -1,9 +1,8 @@
-"""Heat maps as SVG, written by hand: one large, or many small ones in a picture.
+"""Heat maps as SVG: one large map, or many small ones in a picture.
 
-Each row is a group that holds its numbers in ``data-values``, so that what is drawn can be read back. Cells of one
-colour in a row are one path, and cells that are nothing are not drawn at all: 60 × 60 numbers stay small. Colours are
-classes (`colours.rules`), so that one drawing serves light and dark. Where style sheets are taken away, as some
-notebooks do, the attributes beside them still paint it in light colours.
+Each row is a group with its numbers in ``data-values``, so that they can be read back. Cells of one colour in a row are
+one path, and cells of zero are not drawn, so that 60 × 60 numbers stay small. Colours are classes (`colours.rules`) for
+light and dark; attributes have the light colours, for notebooks that remove style sheets.
 """
 
 from __future__ import annotations
@@ -23,16 +22,16 @@ from regard.show.svg_vectors import panels
 
 SIZE, SMALL = 12, 10  # of letters: labels, numbers in cells
 LINE, GAP = 17, 6
-LARGEST, SMALLEST = 40, 17  # of a cell
+LARGEST, SMALLEST = 40, 17  # side of a cell
 LONGEST = 120  # of a label
-WIDE, NARROWEST = 720, 250.0  # what a drawing tries to keep within, and what it has at least
-TILTED = 0.7072  # cos 45°: labels that lean keep this share of a column's width between them
+WIDE, NARROWEST = 720, 250.0  # target and minimum width of a drawing
+TILTED = 0.7072  # cos 45°: distance of tilted labels as a share of the column's width
 THUMB = 112  # pixels of a small one
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Where things lie, in pixels."""
+    """The positions of a heat map's parts, in pixels."""
 
     cell: float
     left: float  # of the grid
@@ -40,7 +39,7 @@ class Layout:
     angle: int  # of the labels of columns: 0, 45 or 90 degrees
     rows: int
     columns: int
-    sums: float  # what the column of sums takes
+    sums: float  # width of the column of sums
 
     @property
     def right(self) -> float:
@@ -52,7 +51,7 @@ class Layout:
 
 
 def layout(picture: HeatMap, *, width: float = WIDE, above: float = 0.0) -> Layout:
-    """As large as there is room for. Labels of columns lie where they fit; else they lean; else they stand."""
+    """The largest layout that fits. Column labels are horizontal if they fit, else tilted, else vertical."""
     rows, columns = len(picture.rows), max(1, len(picture.columns))
     left = min(LONGEST, max((extent(row, SIZE) for row in picture.rows), default=0.0)) + GAP + 2
     sums = 38.0 if picture.sums else 0.0
@@ -118,10 +117,10 @@ def _tallest(picture: HeatMap, place: Layout) -> float:
 
 
 def _column(words: str, x: float, y: float, angle: int, number: int) -> Markup:
-    """A label above its column. One that leans or stands begins at the column and runs upwards."""
+    """A label above its column. A tilted or vertical one begins at the column and runs upwards."""
     if angle == 0:
         return _name(x, y, words, {"data-column": number}, anchor="middle")
-    shift = SIZE * 0.36  # half the height of a letter, so that its middle is the column's
+    shift = SIZE * 0.36  # half the height of a letter, to centre it on the column
     turn = f"translate({x + shift:.1f} {y:.1f}) rotate(-{angle})"
     return _name(0, 0, words, {"transform": turn, "data-column": number})
 
@@ -164,7 +163,7 @@ def _cells(
 
 
 def _runs(levels: Sequence[int], nothing: int) -> Iterator[tuple[int, int, int]]:
-    """Cells beside one another of one colour: its level, the first of them, how many. None where there is nothing."""
+    """Runs of cells of one colour: level, first cell, count; runs of zero are left out."""
     first = 0
     for level, group in groupby(levels):
         count = len(list(group))
@@ -210,7 +209,7 @@ def grid(picture: Grid, *, caption: bool) -> Painted:
 
 
 def _thumb(picture: HeatMap, left: float, top: float, size: float, *, values: bool) -> Markup:
-    """One small one under its title, a cell one unit wide; its numbers to three decimals, finer than its colours."""
+    """A small map under its title, a cell one unit wide; its numbers have three decimals, finer than its colours."""
     strokes: dict[int, str] = {}
     for row, levels in enumerate(colours.levels(picture)):
         for level, first, count in _runs(levels, colours.nothing(picture)):
@@ -232,5 +231,5 @@ def _thumb(picture: HeatMap, left: float, top: float, size: float, *, values: bo
 
 
 def written(values: Sequence[float], decimals: int | None = None) -> str:
-    """As written into a drawing: six significant digits, or so many decimals."""
+    """Numbers as text, with six significant digits or so many decimals."""
     return " ".join(f"{value:.6g}" if decimals is None else f"{round(value, decimals):g}" for value in values)

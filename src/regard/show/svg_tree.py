@@ -1,7 +1,7 @@
-"""The tree of a search as SVG: every step a column, every candidate a box, and the way each came and went.
+"""The tree of a search as SVG: a column for each step, a box for each candidate, a line from its parent.
 
-Fates are told apart by the frame, not by colour alone: kept is a line, finished a thick one, pruned a dashed one. The
-way to the output is drawn thick.
+The frame shows what became of a candidate: thin if it was kept, thick if finished, dashed if pruned. The path to the
+output is thick.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from regard.explain.beam import Searched, SearchNode
 
 
-# The beam as a tree: what of it is drawn, and what became of each candidate in words.
+# What is drawn of the tree, and what became of each candidate in words.
 
-PRUNED = 3  # of a step that are drawn, best first
+PRUNED = 3  # pruned candidates of a step that are drawn, best first
 
 WHY = {
     "": "went on",
@@ -46,7 +46,7 @@ SHORT = {
 
 
 def drawn_nodes(tree: Searched) -> list[list[SearchNode]]:
-    """By step: what was kept or finished, best first; then the best of what was pruned."""
+    """The candidates of each step: kept or finished ones, best first; then the best pruned ones."""
     steps: list[list[SearchNode]] = [[] for _ in range(max((node.step for node in tree.nodes), default=0) + 1)]
     for node in sorted(tree.nodes, key=lambda one: -one.score):
         steps[node.step].append(node)
@@ -57,23 +57,23 @@ def drawn_nodes(tree: Searched) -> list[list[SearchNode]]:
 
 
 def way_to(tree: Searched, number: int) -> set[int]:
-    """A candidate and all that it continues."""
+    """A candidate and all its ancestors."""
     parents = {node.number: node.parent for node in tree.nodes}
-    found: set[int] = set()
-    place: int | None = number
-    while place is not None:
-        found.add(place)
-        place = parents[place]
-    return found
+    path: set[int] = set()
+    ancestor: int | None = number
+    while ancestor is not None:
+        path.add(ancestor)
+        ancestor = parents[ancestor]
+    return path
 
 
 def reason_of(tree: Searched, node: SearchNode) -> str:
-    """Of what finished, one is the output; the others are only the next best."""
+    """The reason of a candidate; of the finished ones only the first is the output."""
     return "worse" if node.reason == "output" and tree.outputs[:1] != (node.number,) else node.reason
 
 
 def written(tree: Searched, number: int) -> list[str]:
-    """The pieces at a candidate, from the first."""
+    """The pieces up to a candidate."""
     by_number = {node.number: node for node in tree.nodes}
     return [by_number[one].shown for one in sorted(way_to(tree, number), key=lambda one: by_number[one].step)][1:]
 
@@ -92,7 +92,7 @@ def spoken(tree: Searched) -> str:
 
 
 def tree(picture: Searched) -> Painted:
-    """As wide as it has to be."""
+    """The whole tree, as wide as needed."""
     columns = drawn_nodes(picture)
     boxes = _boxes(columns)
     way = way_to(picture, picture.outputs[0]) if picture.outputs else set()
@@ -124,7 +124,7 @@ def _width(column: Sequence[SearchNode]) -> float:
 
 
 def _edge(start: Box, end: Box, node: SearchNode, way: set[int]) -> Markup:
-    """From the right of one box to the left of the next, in a gentle curve."""
+    """A curve from the right of one box to the left of the next."""
     x1, x2 = start[0] + start[2], end[0]
     y1, y2 = start[1] + HIGH / 2, end[1] + HIGH / 2
     half = (x1 + x2) / 2

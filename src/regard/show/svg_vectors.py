@@ -1,6 +1,6 @@
-"""A heat map over the thing itself: the picture that was read, or its numbers as a curve, once for every row.
+"""A heat map over its input: the image that was read, or its numbers as a curve, once for each row.
 
-What raised a row's number is blue, what lowered it orange, each as strong as its share of the row's largest.
+Positive values are blue, negative ones orange, with an opacity in proportion to the largest of the row.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from regard.explain.look import Looked
 
 PANEL, GAP, LINE, SIZE = 112, 10, 17, 12
-ROWS, CHANNELS = 24, 8  # that are drawn at the most
+ROWS, CHANNELS = 24, 8  # drawn at the most
 RAISED, LOWERED = "#1c7ed6", "#e8590c"  # as on the scale of a map
-STRONGEST = 0.75  # how much of the picture the strongest colour covers
+STRONGEST = 0.75  # the largest opacity
 
 
 def grounded(picture: HeatMap, found: Looked) -> HeatMap:
-    """The map with what its columns are parts of, where these are vectors; else as it is."""
+    """The map with the image or curve of its columns, if these are vectors; else unchanged."""
     source = found.trace.source
     vectors = source.letters and isinstance(source.letters[0][0], float)  # letters are whole numbers
     if not vectors or picture.columns != source.words:
@@ -37,7 +37,7 @@ def grounded(picture: HeatMap, found: Looked) -> HeatMap:
 
 
 def panels(picture: HeatMap, width: float) -> Painted:
-    """One panel for each row, as many side by side as there is room for."""
+    """One panel for each row, as many side by side as fit."""
     across = max(1, int((width + GAP) // (PANEL + GAP)))
     drawn = list[Markup]()
     rows = list(zip(picture.rows, picture.values, strict=True))[:ROWS]
@@ -74,7 +74,7 @@ def _image(picture: HeatMap, values: tuple[float, ...]) -> list[Markup]:
 
 
 def _curve(picture: HeatMap, values: tuple[float, ...]) -> list[Markup]:
-    """The numbers from left to right, each channel as a line, with a band behind each vector."""
+    """Each channel as a line from left to right, with a coloured band behind each vector."""
     step = PANEL / max(1, len(values))
     drawn = [
         _coloured(value, strength, {"x": place * step, "y": 0, "width": step, "height": PANEL}, picture.columns[place])

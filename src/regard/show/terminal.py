@@ -1,13 +1,12 @@
 """Pictures in a terminal.
 
-A heat map has a shade in each cell and, where the width allows, its number. A search has one line a candidate, below
-what it continues, its scores before it; marks tell fates apart without colour: ● went on, ✓ on the way to the output,
+A heat map has a shade in each cell and, if the width allows, its number. A search has one line for each candidate,
+below its parent, with its scores before it; a mark shows what became of it: ● went on, ✓ on the path to the output,
 ■ finished, × pruned, ○ left at the end.
 
-Widths are counted in cells of the terminal, so that wide letters (CJK, emoji) and marks (Devanagari) keep columns
-straight. Text from right to left is fenced off with left-to-right marks: a terminal that turns it round turns round
-one label, never a whole line. In a narrow terminal columns are numbered and named below; when not even that fits,
-the columns are cut into several blocks.
+Widths are counted in terminal cells, so that wide letters (CJK, emoji) and marks (Devanagari) keep columns aligned.
+Right-to-left text is enclosed in left-to-right marks, so that a terminal reorders one label, never a whole line. In a
+narrow terminal columns are numbered and named below; if that does not fit either, they are cut into several blocks.
 """
 
 from __future__ import annotations
@@ -31,12 +30,12 @@ if TYPE_CHECKING:
 
 SHADES = " ░▒▓█"
 LEFT_TO_RIGHT = "\u200e"  # a mark without width
-JOINING = "\u200c\u200d"  # without them some words and emoji fall apart; other marks could disturb a terminal
+JOINING = "\u200c\u200d"  # joiners are kept for words and emoji; other control characters are replaced
 LONGEST = 16  # cells of a row's label
 SUM = 6  # cells of a row's sum
 WIDEST = 12  # cells of a column with a label
-WIDE = 110  # cells of a terminal in which the reasons of a search stand in full
-WORD = 14  # cells that a piece should have; where it has fewer, a level is one cell wide, not two
+WIDE = 110  # cells from which on the reasons of a search are written in full
+WORD = 14  # cells that a piece should have; with fewer, a level is one cell wide, not two
 NARROWEST = 24  # cells for the tree, whatever the terminal
 SCORE = 9  # cells of a score
 STYLES = {"✓": "bold green", "■": "bold", "○": "dim", "×": "dim"}
@@ -44,10 +43,8 @@ STYLES = {"✓": "bold green", "■": "bold", "○": "dim", "×": "dim"}
 
 @dataclass(frozen=True)
 class Form:
-    """How columns are drawn: the width of each with the space after it, and whether they have labels and numbers.
-
-    Columns of width 1 stand without a space.
-    """
+    """How columns are drawn: the width of each with the space after it (none after width 1), and whether there are
+    labels and numbers."""
 
     widths: tuple[int, ...]
     labels: bool
@@ -55,7 +52,7 @@ class Form:
 
 
 def lines(picture: HeatMap | Searched, *, width: int = 80, colour: bool = False) -> list[Text]:
-    """The picture as lines for a terminal so many cells wide; a heat map with shades or with colours."""
+    """The picture as lines for a terminal of this width; a heat map with shades or with colours."""
     return _heat(picture, width, colour=colour) if isinstance(picture, HeatMap) else _tree(picture, width)
 
 
@@ -77,7 +74,7 @@ def _heat(picture: HeatMap, width: int, *, colour: bool) -> list[Text]:
 
 
 def _form(picture: HeatMap, room: int) -> Form:
-    """The most telling form that fits into so many cells."""
+    """The most detailed form that fits into so many cells."""
     count = len(picture.columns)
     number = 2 + max((len(brief(value, picture.most)) for row in picture.values for value in row), default=0)
     labelled = tuple(min(WIDEST, max(number, cell_len(column) + 1)) for column in picture.columns)
@@ -117,7 +114,7 @@ def _block(picture: HeatMap, form: Form, left: int, first: int, last: int, *, co
 
 
 def _heads(picture: HeatMap, form: Form, first: int, last: int) -> list[str]:
-    """Labels, or the numbers of columns: beside one another, or standing where columns are too narrow for that."""
+    """The labels or numbers of columns; numbers are vertical where columns are too narrow."""
     places = range(first, last)
     if form.labels:
         return ["".join(padded(picture.columns[place], form.widths[place] - 1, "start") + " " for place in places)]
@@ -129,14 +126,14 @@ def _heads(picture: HeatMap, form: Form, first: int, last: int) -> list[str]:
 
 
 def _cell(picture: HeatMap, value: float, level: int, width: int, *, numbered: bool, colour: bool) -> str:
-    """A shade, or nothing where a colour says it, then the number."""
+    """A shade, or a space where there is a colour, then the number."""
     shade = " " if colour and level != colours.nothing(picture) else _shade(picture, level)
     words = f"{shade}{brief(value, picture.most)}" if numbered else shade * max(1, width - 1)
     return padded(words, max(1, width - 1), "start")
 
 
 def _shade(picture: HeatMap, level: int) -> str:
-    """By how far from zero: without colours, minus shows in the number."""
+    """A shade by the distance from zero; the sign is only in the number."""
     away = abs(level - colours.nothing(picture)) / max(
         colours.nothing(picture), colours.LEVELS - colours.nothing(picture)
     )
@@ -144,21 +141,21 @@ def _shade(picture: HeatMap, level: int) -> str:
 
 
 def paper() -> colours.Theme:
-    """The terminal's background, where it tells (``COLORFGBG=15;0``); else colours that stand out on either."""
-    told = os.environ.get("COLORFGBG", "").rpartition(";")[2]
-    if not told.isdecimal():
+    """The terminal's background if COLORFGBG says it (``15;0``); else colours that are visible on both."""
+    background = os.environ.get("COLORFGBG", "").rpartition(";")[2]
+    if not background.isdecimal():
         return "either"
-    return "light" if told in ("7", "15") else "dark"
+    return "light" if background in ("7", "15") else "dark"
 
 
 def _style(picture: HeatMap, level: int) -> str:
-    """A background with ink that reads upon it."""
+    """A background colour, and black or white text."""
     colour = colours.table(picture.scale, paper())[level]
     return f"{colours.code(colours.ink(colour))} on {colours.code(colour)}"
 
 
 def _legend(columns: Sequence[str], width: int) -> list[Text]:
-    """``1 the  2 black  3 cat``, in as many lines as it needs."""
+    """``1 the  2 black  3 cat``, in as many lines as needed."""
     found = [""]
     for number, column in enumerate(columns, start=1):
         entry = f"{number} {cut(column, max(1, width - 6))}"
@@ -169,7 +166,7 @@ def _legend(columns: Sequence[str], width: int) -> list[Text]:
 
 
 def padded(label: str, width: int, side: str) -> str:
-    """A label in exactly so many cells, at the start or at the end of them."""
+    """A label padded or cut to so many cells."""
     kept = cut(label, width)
     space = " " * (width - cell_len(kept))
     fenced = f"{kept}{_mark(kept)}"
@@ -177,7 +174,7 @@ def padded(label: str, width: int, side: str) -> str:
 
 
 def cut(label: str, width: int) -> str:
-    """A label in no more than so many cells; no letter loses its marks."""
+    """A label cut to so many cells between grapheme clusters."""
     label = "".join(letter if letter.isprintable() or letter in JOINING else "␣" for letter in label)
     if cell_len(label) <= width:
         return label
@@ -192,7 +189,7 @@ def _mark(label: str) -> str:
 
 
 def _fenced(line: Text) -> Text:
-    """A line that holds a mark begins with one: its direction is not for the terminal to guess."""
+    """A line with a direction mark begins with one, so that the terminal does not guess its direction."""
     return Text(LEFT_TO_RIGHT) + line if LEFT_TO_RIGHT in line.plain else line
 
 
@@ -200,10 +197,8 @@ def _fenced(line: Text) -> Text:
 
 
 def _tree(tree: Searched, width: int) -> list[Text]:
-    """The drawn part of a tree: all that was kept or finished, and the best of what was pruned at each step.
-
-    In a terminal the way to the output stands out, and what left the beam stands back.
-    """
+    """All candidates that were kept or finished, and the best pruned ones of each step; the path to the output is bold,
+    what left the beam dim."""
     drawn = {node.number: node for step in drawn_nodes(tree) for node in step}
     children: dict[int, list[SearchNode]] = {}
     for node in drawn.values():
@@ -224,7 +219,7 @@ def _tree(tree: Searched, width: int) -> list[Text]:
 def _walk(
     children: dict[int, list[SearchNode]], parent: int, stem: str, *, deep: bool
 ) -> Iterator[tuple[str, SearchNode]]:
-    """Every candidate with the lines that lead to it, depth first, the better before the worse."""
+    """Every candidate with its branch lines, depth first, best first."""
     several = sorted(children.get(parent, []), key=lambda node: -node.score)
     for place, node in enumerate(several):
         last = place == len(several) - 1

@@ -6,21 +6,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-import torch
-
 from regard.data.encoding import LabelEncoder
 from regard.data.tables import Row
 from regard.errors import DataError, did_you_mean
 from regard.metrics.labels import ClassResult, Tally
 from regard.models.build import PoolName
-from regard.models.generator import Labeller
-from regard.runs.folder import Run
 from regard.settings import Settings
 from regard.settings.call import DecodeSettings
-from regard.tasks.labels import LabelTask, Reader, groups
+from regard.tasks.labels import LabelPredictor, LabelTask
 from regard.tasks.predictor import GREEDY
-from regard.text.reading import KnownWords
-from regard.text.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True)
@@ -46,34 +40,18 @@ class Classified:
 
 
 @dataclass(frozen=True)
-class Classifier:
+class Classifier(LabelPredictor):
     """Finds the class of a text."""
 
-    model: Labeller
-    reader: Reader
-    labels: Vocabulary
-    run: Run | None = None
     task: ClassVar[Literal["classify"]] = "classify"
 
-    @property
-    def known(self) -> KnownWords | None:
-        """The words it has seen."""
-        return self.reader.known
-
-    @torch.no_grad()
     def classify(self, texts: Sequence[str]) -> list[Classified]:
         """Each text's classes with their probabilities; order is kept."""
-        self.model.eval()
-        read = [self.reader.text(text) for text in texts]
         results = [Classified(text, ()) for text in texts]
-        for group in groups([len(rows) for rows in read]):
-            probabilities = (
-                self.model(self.reader.batch([read[row] for row in group])).float().softmax(-1).cpu()
-            )  # (B, C)
+        for row, probabilities in self.probabilities([self.reader.text(text) for text in texts]):
             best, which = probabilities.sort(descending=True, stable=True)
-            for place, row in enumerate(group):
-                names = map(self.labels.token, which[place].tolist())
-                results[row] = Classified(texts[row], tuple(zip(names, best[place].tolist(), strict=True)))
+            names = map(self.labels.token, which.tolist())
+            results[row] = Classified(texts[row], tuple(zip(names, best.tolist(), strict=True)))
         return results
 
     def predict(
@@ -86,7 +64,7 @@ class Classifier:
         return self.classify(texts)
 
     def read(self, texts: Sequence[str]) -> list[str]:
-        return [found.label for found in self.classify(texts)]
+        return [classified.label for classified in self.classify(texts)]
 
     def evaluate(self, chunks: Iterable[list[Row]], name: str) -> ClassResult:
         tally, labels = Tally(), frozenset(self.labels)

@@ -1,4 +1,4 @@
-"""Where a task's rows come from: the user's files or the built-in corpus, behind one face."""
+"""The rows of a task, from the user's files or from the built-in corpus."""
 
 from __future__ import annotations
 
@@ -23,22 +23,21 @@ from regard.tasks.load import task_of
 from regard.tasks.predictor import Rows
 from regard.text.vectors import inlined, parse
 
-REMEMBERED = 200_000  # rows of the built-in corpus, some 40 MB
+REMEMBERED = 200_000  # rows of the built-in corpus that are kept in memory, some 40 MB
 VALID = 1000  # sentences of the built-in corpus to validate on, and rows of the user's that are held out at the most
 EVERY = 20  # one row of so many is held out
-FEW = 20  # rows: with fewer none is held out, and validation repeats what training has seen
+FEW = 20  # rows: with fewer none is held out, and validation uses training rows
+MEASURED = 20_000  # rows whose characters are counted; the others are taken to be alike
 
-
-# The largest hash among the rows held out, how many these are, and how many rows there are in all; -1 and 0 where there
-# are too few to spare any
+# The largest hash among the rows held out, their number, and the number of all rows; -1 and 0 if there are too few
 HeldOut = tuple[int, int, int]
 
 
 class Material(Rows, Protocol):
-    """Rows of text, as often as they are asked for."""
+    """Rows of text that can be read many times."""
 
     def encode(self, encoder: RowEncoder, folder: Path, progress: Progress | None = None) -> Examples:
-        """The same as numbers, kept in a folder."""
+        """The same as numbers, stored in a folder."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,7 @@ class Files:
 
     corpus: Corpus
     part: Literal["", "train", "valid"] = ""
-    vectors: bool = False  # a source may be the name of a file beside the corpus, which holds them
+    vectors: bool = False  # the source is vectors, or the name of a file beside the corpus that holds them
 
     def rows(self, names: Sequence[str]) -> Iterator[Row]:
         rows = self._rows(names)
@@ -70,17 +69,17 @@ class Files:
         return prepare_corpus(self.corpus, encoder, folder, rows=rows, part=self.part, progress=progress)
 
     def held_out(self, names: Sequence[str]) -> HeldOut:
-        """Which rows are held out for validation; found once as long as the files stay as they are.
+        """Which rows are held out for validation; computed once unless the files change.
 
-        They are chosen by a hash of their first column: the same ones whenever the corpus is read, and none whose text
-        training sees too, whatever stands beside it.
+        They are chosen by a hash of their first column: always the same rows, and all rows of the same text, so that
+        training sees none of the texts.
         """
         stamps = tuple(_stamp(path) for path in self.corpus.paths if format_of(path) != "hub")
         return _hold_out(self.corpus, tuple(names), stamps)
 
 
 def _stamp(path: str) -> tuple[int, int]:
-    """By which a file is known not to have changed."""
+    """Time and size of a file, which show whether it has changed."""
     try:
         found = Path(path).stat()
     except OSError as problem:
@@ -94,7 +93,7 @@ def _key(text: str) -> int:
 
 @cache
 def _hold_out(corpus: Corpus, names: tuple[str, ...], _stamp: tuple[tuple[int, int], ...]) -> HeldOut:
-    """The texts with the smallest hashes, one row in twenty of them and a thousand at the most."""
+    """The texts with the smallest hashes: one row in twenty, and a thousand at the most."""
     counts: dict[int, int] = {}  # rows by hash, of the smallest hashes so far
     largest, rows = 1 << 64, 0
     for _, row in corpus.rows(names):
@@ -112,11 +111,8 @@ def _hold_out(corpus: Corpus, names: tuple[str, ...], _stamp: tuple[tuple[int, i
     return (last, count, rows) if 2 * count <= rows else (-1, 0, rows)
 
 
-MEASURED = 20_000  # rows whose characters are counted; the others are taken to be like them
-
-
 def extent(material: Material, settings: Settings) -> Extent:
-    """How much text a material has, and how many vectors where the source is of these."""
+    """How many rows, characters and different letters there are, and how many vectors where the source is vectors."""
     kind, source = task_of(settings.task), settings.text.source
     names, vectors = kind.columns, source.kind == "vectors"
     letters, characters, count, seen = set[str](), 0, 0, 0
@@ -173,7 +169,7 @@ def _draw(fable: Fable, names: tuple[str, ...]) -> Iterator[Row]:
 
 @lru_cache(maxsize=2)
 def _drawn(fable: Fable, names: tuple[str, ...]) -> list[Row]:
-    """The same, remembered: tokenizers are learned from the rows before these are encoded, and drawing takes time."""
+    """The same, kept in memory: rows are read for the tokenizers and again to be encoded, and drawing takes time."""
     return list(_draw(fable, names))
 
 

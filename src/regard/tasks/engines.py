@@ -1,4 +1,4 @@
-"""Who searches for a run: chosen when it is loaded; and the folders that hold converted models.
+"""The engine that searches with a run, chosen when the run is loaded; and the folders of converted models.
 
 RUN/engines/ctranslate2-float32/  model.bin, config.json, vocabularies; regard.json: the weights it was made of;
                                   same.json: how many of its outputs are those of our own loop, once measured
@@ -11,7 +11,6 @@ import shutil
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,7 +20,7 @@ import torch
 from torch.nn.utils.rnn import pad_sequence
 
 from regard.decode.engines.captured import Captured
-from regard.decode.engines.ctranslate2 import to_ctranslate2, unfit
+from regard.decode.engines.ctranslate2 import CTranslate2, ends_plainly, to_ctranslate2, unfit, unsupported
 from regard.decode.engines.engine import Engine, Searcher
 from regard.decode.options import SLACK, Options
 from regard.decode.rules import Beam
@@ -32,17 +31,15 @@ from regard.files import new_file, new_folder
 from regard.nn.embeddings import Learned
 from regard.runs.folder import best_checkpoint, manifest
 from regard.tasks.translator import Translator
-from regard.text.tokenizers import Tokenizers
-from regard.text.vocabulary import END, PAD
+from regard.text.vocabulary import PAD
 from regard.text.words import SpaceTokenizer, WordTokenizer
 
 ENGINES = ("native", "native-bfloat16", "auto", "ctranslate2", "ctranslate2-int8")
-FORMAT = 1  # of the converted models; one that says another number is made again
-MANY = 1000  # sentences: to convert a model and to compare the outputs takes about what is won on so many
+FORMAT = 1  # of the converted models; one of another format is made again
+MANY = 1000  # sentences, for which converting the model and comparing outputs takes about as long as it saves
 SAMPLE = 50  # different ones, of the first that come, on which outputs are compared
 _RECEIPT, _VERDICT = "regard.json", "same.json"
-_MOST_PLACES = 4096  # positions that are written out; what is longer is searched by our own loop
-_AS_GOOD_AS_NONE = 1e-9  # without a length penalty CTranslate2 ends a search by another rule; length^1e-9 rounds to 1
+_MOST_PLACES = 4096  # positions of a converted model; our own loop searches what is longer
 
 Tell = Callable[[str], object]
 
@@ -52,125 +49,111 @@ def silent(line: str) -> None:
 
 
 def check(name: str) -> None:
-    """That there is such an engine."""
+    """Refuse a name that no engine has."""
     if name not in ENGINES:
         raise SettingsError(f"engine = {name}: no such engine; {did_you_mean(name, ENGINES)}")
 
 
-def choose(name: str, material: Translator, tell: Tell = silent) -> Searcher:
-    """Who searches, by the name of an engine. ``tell`` hears what `auto` chose, and what goes to our own loop.
+def choose(name: str, translator: Translator, tell: Tell = silent) -> Searcher:
+    """The searcher with the engine of this name. ``tell`` gets the choice of `auto`, and what goes to our own loop.
 
-    On a GPU, our own search of a Transformer is the one in captured steps, which finds the same.
+    On a GPU, `native` searches with a Transformer in captured steps, which find the same outputs.
     """
     check(name)
-    return Searcher.of(material.models, _engine(name, material, tell))
+    return Searcher.of(translator.models, _engine(name, translator, tell))
 
 
-def _engine(name: str, material: Translator, tell: Tell) -> Engine | None:
-    """None is our own loop alone."""
+def _engine(name: str, translator: Translator, tell: Tell) -> Engine | None:
+    """The engine of a name; None: our own loop alone."""
     if name == "native":
-        return _native(material)
+        return _native(translator)
     if name == "auto":
-        return Auto(material, tell) if _may_write_the_same(material) else _native(material)
-    if len(material.models) > 1:
+        return Auto(translator, tell) if _may_agree(translator) else _native(translator)
+    if len(translator.models) > 1:
         raise SettingsError(f"engine = {name}: translates with one run, and here are several; use the engine native")
     if name == "native-bfloat16":
-        return _half(material)
-    if material.device.type != "cpu":
+        return _bfloat16(translator)
+    if translator.device.type != "cpu":
         raise SettingsError(f"engine = {name}: computes on the CPU here; add --device cpu, or use the engine native")
-    if problem := unfit(material.models[0]):
+    if problem := unfit(translator.models[0]):
         raise ModelError(problem)
-    return _ctranslate2(material, "int8" if name.endswith("int8") else "float32", tell)
+    return _ctranslate2(translator, "int8" if name.endswith("int8") else "float32", tell)
 
 
-def _native(material: Translator) -> Captured | None:
-    """Captured steps, where there is a GPU to capture them and a model that they fit."""
-    model = material.models[0]
-    alone = len(material.models) == 1 and material.device.type == "cuda" and not material.tokenizers.begin
+def _native(translator: Translator) -> Captured | None:
+    """Captured steps, on a GPU and for a model that they fit."""
+    model = translator.models[0]
+    alone = len(translator.models) == 1 and translator.device.type == "cuda" and not translator.tokenizers.begin
     return Captured(model) if alone and Captured.fits(model) else None
 
 
-def _half(material: Translator) -> Captured:
+def _bfloat16(translator: Translator) -> Captured:
     """The same with weights and activations of 16 bits."""
-    name, model = "engine = native-bfloat16", material.models[0]
-    if material.device.type != "cuda":
+    name, model = "engine = native-bfloat16", translator.models[0]
+    if translator.device.type != "cuda":
         raise SettingsError(f"{name}: computes on a GPU; add --device cuda, or use the engine native")
     if not Captured.fits(model):
         raise ModelError(f"{name}: is for Transformers with plain attention; use the engine native")
-    if material.tokenizers.begin:
-        raise ModelError(f"{name}: knows nothing of a target's first tokens, which this run is given; use native")
+    if translator.tokenizers.begin:
+        raise ModelError(f"{name}: cannot begin a target with given tokens, as this run does; use native")
     return Captured(model, torch.bfloat16, name="native-bfloat16")
 
 
-def _may_write_the_same(material: Translator) -> bool:
-    """Whether CTranslate2 computes this on a CPU. With words, `<unk>` may have a share, which it hands to others."""
-    alone = len(material.models) == 1 and material.device.type == "cpu"
-    words = isinstance(material.tokenizers.target, WordTokenizer | SpaceTokenizer)
-    return alone and not words and not unfit(material.models[0]) and find_spec("ctranslate2") is not None
+def _may_agree(translator: Translator) -> bool:
+    """Whether CTranslate2 can compute this on a CPU, without `<unk>` as in a vocabulary of words: it never writes that,
+    so the other words share its probability."""
+    alone = len(translator.models) == 1 and translator.device.type == "cpu"
+    words = isinstance(translator.tokenizers.target, WordTokenizer | SpaceTokenizer)
+    return alone and not words and not unfit(translator.models[0]) and find_spec("ctranslate2") is not None
 
 
 # Converted models
 
 
-def export(material: Translator, folder: Path | None, quantization: str) -> Path:
+def export(translator: Translator, folder: Path | None, quantization: str) -> Path:
     """A converted model with its tokenizers in a new folder; without one, where `choose` looks for it."""
     from regard.runs.card import CARD, card
 
     if folder is None:
-        return _cached(material, quantization)
+        return _cached(translator, quantization)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ModelError(f"{folder}: is there already; choose another folder")
     with new_folder(folder) as beside:
-        _convert(material, beside, quantization)
-        shutil.copytree(material.loaded_from.tokenizer, beside / "tokenizer")
-        (beside / CARD).write_text(card(material.loaded_from.folder, "ctranslate2"), encoding="utf-8")
+        _convert(translator, beside, quantization)
+        shutil.copytree(translator.loaded_from.tokenizer, beside / "tokenizer")
+        (beside / CARD).write_text(card(translator.loaded_from.folder, "ctranslate2"), encoding="utf-8")
     return folder
 
 
-def _cached(material: Translator, quantization: str) -> Path:
-    """RUN/engines/ctranslate2-…, made again when the best checkpoint is another than it was made of."""
-    folder = material.loaded_from.engines / f"ctranslate2-{quantization}"
-    if _receipt(folder) != _wanted(material):
-        _make(material, folder, quantization)
+def _cached(translator: Translator, quantization: str, *, anew: bool = False) -> Path:
+    """RUN/engines/ctranslate2-…, made again when the best checkpoint has changed."""
+    folder = translator.loaded_from.engines / f"ctranslate2-{quantization}"
+    if anew or _json(folder / _RECEIPT) != _wanted(translator):
+        with new_folder(folder) as beside:
+            _convert(translator, beside, quantization)
     return folder
 
 
-def _make(material: Translator, folder: Path, quantization: str) -> None:
-    with new_folder(folder) as beside:
-        _convert(material, beside, quantization)
-
-
-def _convert(material: Translator, folder: Path, quantization: str) -> None:
-    sides = (material.tokenizers.source, material.tokenizers.target)
+def _convert(translator: Translator, folder: Path, quantization: str) -> None:
+    sides = (translator.tokenizers.source, translator.tokenizers.target)
     source, target = ([side.token(number) for number in range(side.size)] for side in sides)
-    places = _places(material)
-    end = ends_plainly(material.tokenizers)
     to_ctranslate2(
-        material.models[0],
+        translator.models[0],
         source,
         target,
         folder,
-        end=end,
+        end=ends_plainly(translator.tokenizers),
         quantization=quantization,
-        places=places,
-        aligner=None if material.run is None else material.run.settings.guided_head,
+        places=_places(translator),
+        aligner=None if translator.run is None else translator.run.settings.guided_head,
     )
-    (folder / _RECEIPT).write_text(json.dumps(_wanted(material), indent=2) + "\n", encoding="utf-8")
+    (folder / _RECEIPT).write_text(json.dumps(_wanted(translator), indent=2) + "\n", encoding="utf-8")
 
 
-def ends_plainly(tokenizers: Tokenizers) -> bool:
-    """Whether the last token that a model reads of a source is `<end>`."""
-    return tokenizers.framed(())[-1:] == [END]
-
-
-def _wanted(material: Translator) -> dict[str, Any]:
-    """What a converted model was made of."""
-    best = best_checkpoint(material.loaded_from)
-    return {"format": FORMAT, "checkpoint": best.name, "places": _places(material), "files": manifest(best)}
-
-
-def _receipt(folder: Path) -> object:
-    return _json(folder / _RECEIPT)
+def _wanted(translator: Translator) -> dict[str, Any]:
+    """The receipt of a converted model: what it is made of."""
+    best = best_checkpoint(translator.loaded_from)
+    return {"format": FORMAT, "checkpoint": best.name, "places": _places(translator), "files": manifest(best)}
 
 
 def _json(path: Path) -> object:
@@ -180,126 +163,57 @@ def _json(path: Path) -> object:
         return None
 
 
-def _places(material: Translator) -> int:
-    """Positions that a converted model has: enough for the longest source and an output of twice its length."""
-    positions = getattr(material.models[0].encoder, "positions", None)
+def _places(translator: Translator) -> int:
+    """Positions of a converted model: enough for the longest source and an output of twice its length."""
+    positions = getattr(translator.models[0].encoder, "positions", None)
     if isinstance(positions, Learned):
         return len(positions.weight)
-    return min(2 * material.longest + SLACK, _MOST_PLACES)
+    return min(2 * translator.longest + SLACK, _MOST_PLACES)
 
 
 # CTranslate2
 
 
-def _ctranslate2(material: Translator, quantization: str, tell: Tell) -> CTranslate2:
+def _ctranslate2(translator: Translator, quantization: str, tell: Tell) -> CTranslate2:
     package = optional("ctranslate2", "engine = ctranslate2")
     try:
-        folder = _cached(material, quantization)
+        folder = _cached(translator, quantization)
         try:
-            program = _open(package, folder, quantization)
+            program, size = _open(package, folder, quantization)
         except ResourceError:  # damaged; it is only a copy
-            _make(material, folder, quantization)
-            program = _open(package, folder, quantization)
-        size = _size(folder)
+            program, size = _open(package, _cached(translator, quantization, anew=True), quantization)
     except OSError:  # a run that may only be read
         with tempfile.TemporaryDirectory() as elsewhere:
-            _convert(material, Path(elsewhere), quantization)
-            program = _open(package, Path(elsewhere), quantization)
-            size = _size(Path(elsewhere))
+            _convert(translator, Path(elsewhere), quantization)
+            program, size = _open(package, Path(elsewhere), quantization)
     name = "ctranslate2" if quantization == "float32" else f"ctranslate2-{quantization}"
-    return CTranslate2(program, material.tokenizers, _places(material), name, tell, size)
+    return CTranslate2(program, translator.tokenizers, _places(translator), name, tell, size)
 
 
-def _size(folder: Path) -> int:
-    return sum(file.stat().st_size for file in folder.iterdir() if file.is_file())
-
-
-def _open(package: Any, folder: Path, quantization: str) -> Any:
+def _open(package: Any, folder: Path, quantization: str) -> tuple[Any, int]:
+    """The program with a converted model, and the bytes of that."""
     try:
-        return package.Translator(str(folder), "cpu", compute_type=quantization, intra_threads=torch.get_num_threads())
+        program = package.Translator(
+            str(folder), "cpu", compute_type=quantization, intra_threads=torch.get_num_threads()
+        )
     except (RuntimeError, ValueError) as problem:
         line = f"{folder}: ctranslate2 cannot use it ({problem}); remove the folder and try again"
         raise ResourceError(line) from None
-
-
-@dataclass
-class CTranslate2:
-    """The CTranslate2 library. Its beam search is ours, step for step, as long as no limit is reached.
-
-    There as here, the W best continuations count at each step, an end among them is an output, W outputs end the
-    search, and they are compared by ``log p / length^a`` with ``<end>`` in the length. At a limit we end a hypothesis
-    and CTranslate2 cuts it, so a sentence whose search came that far is given back. Tokens that a target
-    begins with count as certain there, too; an output that has nothing behind them is not always considered.
-    """
-
-    program: Any
-    tokenizers: Tokenizers
-    places: int
-    name: str = "ctranslate2"
-    tell: Tell = silent
-    bytes: int = 0  # of the converted model, which it keeps in memory
-    _told: set[str] = field(default_factory=set)
-
-    def refuses(self, options: Options) -> str:
-        why = _not_known(options)
-        if why and why not in self._told:
-            self._told.add(why)
-            self.tell(f"engine: native: {self.name} knows nothing of {why}")
-        return why
-
-    def search(
-        self, sources: Sequence[Sequence[int]], limits: Sequence[int], rule: Beam, budget: int
-    ) -> list[list[Hypothesis] | None]:
-        results: list[list[Hypothesis] | None] = [None] * len(sources)
-        short = [row for row, limit in enumerate(limits) if max(limit, len(sources[row])) <= self.places]
-        if not short:
-            return results
-        found = self.program.translate_batch(
-            [self._pieces(sources[row]) for row in short],
-            target_prefix=[list(self.tokenizers.frame.begin)] * len(short) if self.tokenizers.begin else None,
-            max_batch_size=max(1, budget // rule.width),
-            batch_type="tokens",
-            beam_size=rule.width,
-            num_hypotheses=rule.width,
-            length_penalty=rule.length_penalty or _AS_GOOD_AS_NONE,
-            return_end_token=True,
-            return_scores=True,
-            max_input_length=0,  # no limit
-            min_decoding_length=0,  # an output may be empty
-            max_decoding_length=max(limits[row] for row in short),
-        )
-        for row, outputs in zip(short, found, strict=True):
-            results[row] = self._read(outputs, limits[row], rule)
-        return results
-
-    def _pieces(self, source: Sequence[int]) -> list[str]:
-        """A source as it is given to CTranslate2, which adds `<end>` itself where every source ends so."""
-        read = source[:-1] if ends_plainly(self.tokenizers) else source
-        return [self.tokenizers.source.token(number) for number in read]
-
-    def _read(self, outputs: Any, limit: int, rule: Beam) -> list[Hypothesis] | None:
-        """The outputs, unless the search may have come to its limit: with a beam, when one has just the limit."""
-        id_of, longest = self.tokenizers.target.id, limit if rule.width == 1 else limit - 1
-        if any(len(tokens) > longest or not tokens or id_of(tokens[-1]) != END for tokens in outputs.hypotheses):
-            return None
-        return [
-            Hypothesis([id_of(token) for token in tokens[:-1]], score * len(tokens) ** rule.length_penalty, score)
-            for tokens, score in zip(outputs.hypotheses[: rule.best], outputs.scores, strict=False)
-        ]
+    return program, sum(file.stat().st_size for file in folder.iterdir() if file.is_file())
 
 
 # Auto
 
 
 class Auto:
-    """CTranslate2, once there is much to translate and if it writes what our own loop writes; else that loop.
+    """CTranslate2, once there is much to translate and if its outputs are those of our own loop; else that loop.
 
-    Nothing is converted for few sentences. When `MANY` have come, the outputs for `SAMPLE` of them are compared, greedy
-    and with a beam of 5, and only if all are the same CTranslate2 searches from then on. The run remembers that.
+    After `MANY` sentences the model is converted, and the outputs for `SAMPLE` of them are compared, greedy and with a
+    beam of 5. If all are the same, CTranslate2 searches from then on. The result is kept in the run.
     """
 
-    def __init__(self, material: Translator, tell: Tell) -> None:
-        self.material, self.tell = material, tell
+    def __init__(self, translator: Translator, tell: Tell) -> None:
+        self.translator, self.tell = translator, tell
         self.engine: CTranslate2 | None = None
         self.decided = False
         self.count = 0
@@ -314,18 +228,19 @@ class Auto:
         return 0 if self.engine is None else self.engine.bytes
 
     def refuses(self, options: Options) -> str:
-        return _not_known(options) if self.engine is None else self.engine.refuses(options)
+        return unsupported(options) if self.engine is None else self.engine.refuses(options)
 
     def search(
         self, sources: Sequence[Sequence[int]], limits: Sequence[int], rule: Beam, budget: int
-    ) -> list[list[Hypothesis] | None]:
+    ) -> list[list[Hypothesis]]:
         if not self.decided:
-            self._look_at(sources, limits)
+            self.look_at(sources, limits)
         if self.engine is None:
-            return [None] * len(sources)
+            return [[] for _ in sources]
         return self.engine.search(sources, limits, rule, budget)
 
-    def _look_at(self, sources: Sequence[Sequence[int]], limits: Sequence[int]) -> None:
+    def look_at(self, sources: Sequence[Sequence[int]], limits: Sequence[int]) -> None:
+        """Count these sources and, when there are enough, decide."""
         self.count += len(sources)
         for source, limit in zip(sources, limits, strict=True):
             if len(self.sample) < SAMPLE:
@@ -334,7 +249,7 @@ class Auto:
             return
         self.decided = True
         try:
-            engine = _ctranslate2(self.material, "float32", self.tell)
+            engine = _ctranslate2(self.translator, "float32", self.tell)
         except ResourceError as problem:
             self.tell(f"engine: native: {problem}")
             return
@@ -343,16 +258,17 @@ class Auto:
             self.engine = engine
             self.tell("engine: ctranslate2, float32: the same outputs in less time")
         else:
-            self.tell(f"engine: native: ctranslate2 writes {SAMPLE - same} of {SAMPLE} sentences otherwise")
+            self.tell(f"engine: native: ctranslate2 has other outputs for {SAMPLE - same} of {SAMPLE} sentences")
 
     def _same(self, engine: CTranslate2) -> int:
-        """How many of the sample have the same outputs: as the run remembers it, else measured."""
-        folder = self.material.loaded_from.engines / "ctranslate2-float32"
-        kept, about = _receipt(folder) == _wanted(self.material), {"ctranslate2": version("ctranslate2")}
+        """How many of the sample have the same outputs: as measured before, else measured now."""
+        folder = self.translator.loaded_from.engines / "ctranslate2-float32"
+        kept = _json(folder / _RECEIPT) == _wanted(self.translator)
+        about = {"ctranslate2": version("ctranslate2")}
         saved = _json(folder / _VERDICT) if kept else None
         if isinstance(saved, dict) and about.items() <= saved.items():
             return SAMPLE if saved.get("same") == saved.get("sentences") else 0
-        same = len(self.sample) - len(_others(Searcher.of(self.material.models), engine, self.sample))
+        same = len(self.sample) - len(_others(Searcher.of(self.translator.models), engine, self.sample))
         if kept:
             with suppress(OSError), new_file(folder / _VERDICT) as file:
                 file.write(json.dumps(about | {"sentences": len(self.sample), "same": same}, indent=2).encode() + b"\n")
@@ -360,7 +276,7 @@ class Auto:
 
 
 def _others(own: Searcher, engine: CTranslate2, sample: dict[tuple[int, ...], int]) -> set[int]:
-    """The numbers of the sentences that an engine writes otherwise than our own loop, greedy or with a beam of 5."""
+    """The numbers of the sentences whose outputs are not those of our own loop, greedy or with a beam of 5."""
     sources, limits = list(sample), list(sample.values())
     others: set[int] = set()
     for rule in (Beam(1), Beam(5)):
@@ -371,25 +287,6 @@ def _others(own: Searcher, engine: CTranslate2, sample: dict[tuple[int, ...], in
                 first, state = writer.start(rows)
             ours = search(writer, first, state, torch.tensor([limits[row] for row in group]), rule=rule)
             for row, (best, *_) in zip(group, ours, strict=True):
-                found = theirs[row]  # None goes to our own loop in any case
-                if found is not None and found[0].tokens != best.tokens:
+                if theirs[row] and theirs[row][0].tokens != best.tokens:  # without outputs, our own loop searches
                     others.add(row)
     return others
-
-
-def _not_known(options: Options) -> str:
-    """The first of these that CTranslate2 does not have, or has in another way."""
-    rule = options.rule
-    if not isinstance(rule, Beam):
-        return "sampling by seed"
-    asked = {
-        "coverage": rule.coverage_penalty > 0,
-        "groups": rule.groups > 1,
-        "a least length": options.shortest > 0,
-        "repeated pieces": options.no_repeat > 0,
-        "forbidden words": bool(options.forbidden),
-        "a prefix": bool(options.prefix),
-        "a glossary": options.glossary is not None,
-        "copied words": options.copy_unknown or rule.unknown,
-    }
-    return next((name for name, wanted in asked.items() if wanted), "")

@@ -37,7 +37,7 @@ from regard.settings import ForecastSettings, Settings, TrainSettings
 from regard.settings.call import DecodeSettings
 from regard.tasks.labels import groups
 from regard.tasks.predictor import GREEDY, Rows
-from regard.tasks.task import Pairs, Scores, Task, Tensors, chosen_checkpoint, drop_words
+from regard.tasks.task import Pairs, Scores, Task, Tensors, drop_words
 from regard.text.reading import KnownWords
 from regard.text.tokenizers import Tokenizers
 from regard.text.vectors import VECTOR, Vectors, parse, written
@@ -335,8 +335,7 @@ class ForecastTask(Task):
 def open_forecaster(run: Run, device: str = "cpu", checkpoint_name: str | None = None) -> Forecaster:
     """A trained run, in use."""
     tokenizers, place = Tokenizers.load(run.tokenizer), torch.device(device)
-    path = chosen_checkpoint(run, checkpoint_name)
-    model = checkpoint.trained(lambda: ForecastTask.build(run, tokenizers), run, path, place)
+    model = checkpoint.trained(lambda: ForecastTask.build(run, tokenizers), run, place, checkpoint_name)
     wider = _calibration(run).get("widening", 1.0)
     return Forecaster(model, _vectors(tokenizers), run.settings.forecast, place, run, wider)
 

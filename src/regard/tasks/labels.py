@@ -1,4 +1,4 @@
-"""What tagging and classification share: how a labeller reads, learns and is scored."""
+"""What tagging and classification share: how a labeller reads, predicts, learns and is scored."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from regard.runs import checkpoint
 from regard.runs.folder import Run
 from regard.settings import Settings, TrainSettings
 from regard.tasks.predictor import Rows
-from regard.tasks.task import Pairs, Task, Tensors, chosen_checkpoint, column, drop_words, fitting
+from regard.tasks.task import Pairs, Scores, Task, Tensors, column, drop_words, fitting
 from regard.text.reading import KnownWords
 from regard.text.tokenizers import Tokenizers, seen_words
 from regard.text.vectors import Vectors
@@ -49,7 +49,7 @@ class Reader:
     known: KnownWords | None = None  # what the run has seen
 
     def words(self, words: Sequence[str]) -> tuple[list[list[int]], list[int]]:
-        """One entry a piece, and where the piece of each word is that has its label."""
+        """One entry a piece, and the place of the piece of each word that has its label."""
         rows: list[list[int]] = []
         first = []
         for word in words:
@@ -86,6 +86,29 @@ def _with_letters(ids: list[int], letters: list[int], places: int) -> list[list[
     return [[number, *letters[place * places : (place + 1) * places]] for place, number in enumerate(ids)]
 
 
+@dataclass(frozen=True)
+class LabelPredictor:
+    """A labeller in use: what a tagger and a classifier have in common."""
+
+    model: Labeller
+    reader: Reader
+    labels: Vocabulary
+    run: Run | None = None
+
+    @property
+    def known(self) -> KnownWords | None:
+        """The words it has seen."""
+        return self.reader.known
+
+    @torch.no_grad()
+    def probabilities(self, rows: Sequence[list[list[int]]]) -> Iterator[tuple[int, Tensor]]:
+        """The number of each row that is not empty, and its probabilities (S, C), or (C,) with a pool."""
+        self.model.eval()
+        for group in groups([len(row) for row in rows]):
+            batch = self.reader.batch([rows[number] for number in group])
+            yield from zip(group, self.model(batch).float().softmax(-1).cpu(), strict=True)
+
+
 class LabelTask(Task):
     """A labeller in training. The model labels words or, with a pool, texts; the labels have the same shape."""
 
@@ -120,10 +143,10 @@ class LabelTask(Task):
     @classmethod
     def encoder(cls, run: Run, tokenizers: Tokenizers, train: Rows, valid: Rows) -> RowEncoder:
         if not run.labels.exists():
-            # a label that validation alone has is one the model gets wrong, and no reason not to train
+            # a label in the validation rows alone will be predicted wrongly, which is no reason not to train
             texts = (text for rows in (train, valid) for text in column(rows, cls.columns, 1))
-            found = (label for text in texts for label in cls.labels_of(text))
-            Vocabulary.count(found, special=False).save(run.labels)
+            labels = (label for text in texts for label in cls.labels_of(text))
+            Vocabulary.count(labels, special=False).save(run.labels)
         return cls.labelled(tokenizers.source, Vocabulary.load(run.labels), run.settings.model.letters)
 
     @classmethod
@@ -143,15 +166,14 @@ class LabelTask(Task):
     @classmethod
     def load(cls, run: Run, device: torch.device, checkpoint_name: str | None = None) -> Tagger | Classifier:
         tokenizers, labels = Tokenizers.load(run.tokenizer), vocabulary(run.labels)
-        path = chosen_checkpoint(run, checkpoint_name)
-        model = checkpoint.trained(lambda: cls.build(run, tokenizers), run, path, device)
+        model = checkpoint.trained(lambda: cls.build(run, tokenizers), run, device, checkpoint_name)
         reader = Reader(tokenizers.source, run.settings.model.letters, device, tokenizers.known)
         return cls.predictor(model, reader, labels, run)
 
     def write(self, texts: Sequence[str], device: torch.device) -> list[str]:
         """The labels that the model gives now."""
-        found = self.predictor(self.model, replace(self.reader, device=device), self.labels).predict(texts)
-        return [str(each).replace("\t", " ") for each in found]
+        predictor = self.predictor(self.model, replace(self.reader, device=device), self.labels)
+        return [str(each).replace("\t", " ") for each in predictor.predict(texts)]
 
     def forward(self, batch: Tensors, *, static: bool = False) -> Tensor:  # noqa: ARG002
         source = drop_words(batch.source, self.word_dropout)
@@ -164,7 +186,7 @@ class LabelTask(Task):
             label_smoothing=self.smoothing,
         )
 
-    def score(self, device: torch.device) -> tuple[float, str, Sequence[str]]:
+    def score(self, device: torch.device, loss: float) -> Scores:
         """Accuracy in percent."""
         right, count = 0, 0
         for batch in self.valid_batches():
@@ -173,7 +195,7 @@ class LabelTask(Task):
             real = tensors.labels != NO_LABEL
             right += int((guesses == tensors.labels)[real].sum())
             count += int(real.sum())
-        return 100 * right / max(1, count), "accuracy", ()
+        return Scores(loss, 100 * right / max(1, count), "accuracy")
 
 
 def _units(source: Tokenizer, text: str) -> list[str]:

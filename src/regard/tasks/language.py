@@ -27,21 +27,21 @@ from regard.settings import TrainSettings
 from regard.settings.call import DecodeSettings
 from regard.tasks.labels import groups
 from regard.tasks.predictor import GREEDY, Rows
-from regard.tasks.task import Pairs, Scores, Task, Tensors, chosen_checkpoint, drop_words, fitting
+from regard.tasks.task import Pairs, Scores, Task, Tensors, drop_words, fitting
 from regard.text.reading import KnownWords
 from regard.text.sentences import one_line
 from regard.text.tokenizers import Tokenizers
 from regard.text.vocabulary import END, PAD, START, Tokenizer
 
-OPENING = 4  # words of a sample that a language model goes on from
+OPENING = 4  # words of a sample that are the prompt
 ONE = rule_of(GREEDY)
 TOGETHER = 64  # prompts that are continued at once
-BUDGET = 16384  # tokens times hypotheses of these: what search remembers of them must fit into memory
+BUDGET = 16384  # tokens times hypotheses of these, for which a search has memory
 
 
 def room(model: LanguageModel, read: int, wanted: int) -> int:
-    """How many tokens may follow ``read`` of them, both with their special ones: as many as wanted, or as many as there
-    are positions for."""
+    """How many tokens may follow ``read`` tokens, special ones included: ``wanted``, or as many as there are positions
+    for."""
     most = longest_sequence(model)
     return wanted if most is None else min(wanted, max(1, most - read + 1))
 
@@ -65,7 +65,7 @@ class Continuation:
         return {"continuation": self.added, "score": self.score} if self.prompt else {}
 
 
-NOTHING = Continuation("", "", "", 0.0)  # what follows a text without words
+NOTHING = Continuation("", "", "", 0.0)  # of a text without words
 
 
 @dataclass(frozen=True)
@@ -88,9 +88,9 @@ class Writer:
         first: int = 0,
         listener: SearchListener | None = None,
     ) -> list[Continuation]:
-        """Each prompt with at most ``length`` more pieces; order is kept. An empty prompt begins from nothing.
+        """Each prompt with at most ``length`` more pieces; order is kept. An empty prompt begins a new text.
 
-        ``first`` is the number of the first prompt, which decides its chance where the rule draws.
+        ``first`` is the number of the first prompt: sampling draws by numbers.
         """
         self.model.eval()
         encoded = [self.tokenizer.encode(prompt) for prompt in prompts]
@@ -144,7 +144,7 @@ class Writer:
         return results
 
     def predict(self, texts: Sequence[str], how: DecodeSettings = GREEDY, *, first: int = 0) -> Sequence[Continuation]:
-        """Each text gone on with; one without words has nothing to go on from."""
+        """A continuation of each text; none of a text without words."""
         filled = [number for number, text in enumerate(texts) if text.strip()]
         prompts = [texts[number] for number in filled]
         written = self.write(prompts, length=how.length, rule=rule_of(how), first=first)
@@ -199,12 +199,12 @@ class LanguageTask(Task):
 
     @classmethod
     def load(cls, run: Run, device: torch.device, checkpoint_name: str | None = None) -> Writer:
-        tokenizers, path = Tokenizers.load(run.tokenizer), chosen_checkpoint(run, checkpoint_name)
-        model = checkpoint.trained(lambda: cls.build(run, tokenizers), run, path, device)
+        tokenizers = Tokenizers.load(run.tokenizer)
+        model = checkpoint.trained(lambda: cls.build(run, tokenizers), run, device, checkpoint_name)
         return Writer(model, tokenizers.target, device, tokenizers.known, run)
 
     def write(self, texts: Sequence[str], device: torch.device) -> list[str]:
-        """The texts, and what the model writes after them now."""
+        """The texts with the model's continuations now."""
         return [str(found) for found in Writer(self.model, self.tokenizer, device).write(texts)]
 
     def forward(self, batch: Tensors, *, static: bool = False) -> Tensor:
@@ -213,10 +213,6 @@ class LanguageTask(Task):
         features, _ = self.model.advance(target, state, masks.padding(target))
         return self.token_loss(self.model, features, batch.target_out, static=static)
 
-    def validate(self, device: torch.device) -> Scores:
-        """The score is the perplexity of a piece, e to the loss."""
-        scores = super().validate(device)
-        return Scores(scores.loss, math.exp(min(scores.loss, 50)), "perplexity", higher_is_better=False)
-
-    def score(self, device: torch.device) -> tuple[float, str, Sequence[str]]:  # noqa: ARG002
-        return 0.0, "perplexity", ()
+    def score(self, device: torch.device, loss: float) -> Scores:  # noqa: ARG002
+        """The perplexity of a piece, e to the loss."""
+        return Scores(loss, math.exp(min(loss, 50)), "perplexity", higher_is_better=False)

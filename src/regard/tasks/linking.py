@@ -1,10 +1,10 @@
 """Links learned from a parallel corpus alone: which word of a target goes with which word of its source.
 
-Two models, each explaining one side by the other, are made to agree (Liang, Taskar and Klein, 2006): what both expect,
-multiplied, is what either learns from. First each word chooses its partner alone (IBM model 1: Brown et al., 1993);
-then the partner of a word stands so many places from that of the word before (hidden Markov model: Vogel, Ney and
-Tillmann, 1996). Both directions share one table of expected counts C(s, t), so that p(t | s) = C(s, t) / C(s) and
-p(s | t) = C(s, t) / C(t). Counts are added up as integers, whose sum has no order: repeated, it is the same.
+Two models, one in each direction, are trained to agree (Liang, Taskar and Klein, 2006): both learn from the product of
+their posteriors. First each word chooses its partner independently (IBM model 1: Brown et al., 1993); then the distance
+to the partner of the word before counts too (hidden Markov model: Vogel, Ney and Tillmann, 1996). Both directions share
+one table of expected counts C(s, t), so that p(t | s) = C(s, t) / C(s) and p(s | t) = C(s, t) / C(t). Counts are summed
+as integers, so that the order of addition, and with it the machine, changes nothing.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from regard.text.vocabulary import SPECIAL_TOKENS, UNK
 from regard.text.words import space_words
 
 ALONE, IN_ORDER = 5, 3  # rounds of IBM model 1, and of the hidden Markov model
-LEARNED_ON = 300_000  # rows at the most; the others are linked by what these taught
+LEARNED_ON = 300_000  # rows at the most; the others are only linked
 LONGEST = 120  # words; longer sentences get no links
 BUDGET = 16_384  # padded words of a side at a time
-BUCKETS = 1 << 26  # of the table of counts at the most; then pairs of words, most of them rare, share some
-UNIT = 1 << 20  # as which a count of 1 is added
+BUCKETS = 1 << 26  # of the table of counts at the most; beyond that, pairs of words share some
+UNIT = 1 << 20  # the integer for a count of 1
 NOTHING = 0.2  # probability that a word has no partner
 JUMP = 10  # longer jumps count as this long
-LINKED = 0.2  # product of both posteriors from which on two words are linked
+LINKED = 0.2  # words are linked where the product of both posteriors is larger
 TINY = 1e-9
-VERSION = "learned 1"  # links of another are learned anew
+VERSION = "learned 1"  # links of another version are learned again
 
 Told = Callable[[int, int | None], None]
 
@@ -74,7 +74,7 @@ def numbered(texts: Iterable[str]) -> Ragged:
 
 
 class Agreement:
-    """Both directions, and what they have seen."""
+    """The models of both directions, and their expected counts."""
 
     def __init__(self, examples: Examples, device: torch.device) -> None:
         columns = [examples.columns[side].numbers for side in ("source", "target")]
@@ -96,7 +96,7 @@ class Agreement:
         self._totals = [torch.zeros(size, dtype=torch.int64, device=self.device) for size in self.sizes]
 
     def expect(self, batch: Batch, *, in_order: bool) -> None:
-        """Count what both directions expect of some rows."""
+        """Add the expected counts of some rows."""
         source, target = self._sides(batch)
         if not target.shape[1]:
             return
@@ -109,7 +109,7 @@ class Agreement:
             kept.add_((found * UNIT).long())
 
     def learn(self) -> None:
-        """What was counted becomes what is believed."""
+        """Take the counts of this round as the model of the next."""
         self.table = self._table.float() / UNIT
         self.totals = [each.float() / UNIT for each in self._totals]
         if self._jumps[0].any():
@@ -154,8 +154,8 @@ class Agreement:
 def posterior_alone(
     chosen: Tensor, often: Tensor, states: Tensor, steps: Tensor, jumps: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """IBM model 1: p(state | step) of ``chosen`` = p(step | state), (B, T, S), where all states are alike; ``often`` is
-    p(step) without a partner."""
+    """IBM model 1: p(state | step) from ``chosen`` = p(step | state), (B, T, S), with all states equally probable;
+    ``often`` is p(step) without a partner."""
     share = (1 - NOTHING) / states.sum(1).clamp_min(1)
     each = chosen * share[:, None, None] * states[:, None] * steps[:, :, None]
     return each / (each.sum(2, keepdim=True) + NOTHING * often[:, :, None] + TINY * TINY), torch.zeros_like(jumps)
@@ -164,8 +164,8 @@ def posterior_alone(
 def posterior_in_order(
     chosen: Tensor, often: Tensor, states: Tensor, steps: Tensor, jumps: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """The same of a hidden Markov model, by the forward-backward algorithm. A step without a partner stays where it is;
-    so does one that is padding."""
+    """The same for a hidden Markov model, by the forward-backward algorithm. A step without a partner, or of padding,
+    stays in its state."""
     size, count = chosen.shape[2], chosen.shape[1]
     places = torch.arange(size, device=chosen.device)
     leap = (places - places[:, None]).clamp(-JUMP, JUMP) + JUMP  # (S, S) from, to
@@ -197,9 +197,8 @@ def posterior_in_order(
     return found, expected
 
 
-# The links that guide a head of the cross-attention in training: read from a file, known, or learned.
-#
-# RUN/data/links/  which pieces of each training pair go together; made again when missing
+# The links that guide a head of the cross-attention in training: read from a file, those of the built-in corpus, or
+# learned. RUN/data/links/ keeps the links between the pieces of each training pair; it is made again when missing.
 
 
 def guided(run: Run, rows: Material, tokenizers: Tokenizers, train: Examples, progress: Progress) -> Examples:

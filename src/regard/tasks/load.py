@@ -20,13 +20,13 @@ from regard.errors import ModelError
 from regard.models.generator import EncoderDecoder
 from regard.nn.embeddings import longest_sequence
 from regard.runs import checkpoint
-from regard.runs.folder import Run, best_checkpoint, named_checkpoint
+from regard.runs.folder import Run
 from regard.settings import TaskName
 from regard.tasks.engines import choose, silent
 from regard.tasks.translator import Translator, build_model
 from regard.text.tokenizers import Tokenizers
 
-if TYPE_CHECKING:  # one sentence to translate must not wait for what training and the other tasks need
+if TYPE_CHECKING:  # translating one sentence must not wait for the imports of training and other tasks
     from regard.data.tables import Row
     from regard.tasks.classify import Classifier
     from regard.tasks.forecast import Forecaster
@@ -36,15 +36,14 @@ if TYPE_CHECKING:  # one sentence to translate must not wait for what training a
     from regard.tasks.task import Task
 
 
-# The tasks by their names in the settings. Each is imported when it is asked for.
-
 Predicting: TypeAlias = "Tagger | Classifier | Writer"  # each a `regard.tasks.predictor.Predictor`
-Trained: TypeAlias = "Tagger | Classifier | Writer | Translator"  # told apart by ``task``
+Trained: TypeAlias = "Tagger | Classifier | Writer | Translator"  # distinguished by ``task``
 AnyTrained: TypeAlias = "Trained | Forecaster"  # with what forecasts numbers, which has no words
+CHUNK = 512  # rows that are in memory at once
 
 
 def task_of(name: TaskName) -> type[Task]:
-    """What a task is: its columns, and how it is encoded, built, trained and used."""
+    """The task of a name in the settings; its file is imported here, when it is needed."""
     match name:
         case "translate":
             from regard.tasks.translate import TranslateTask
@@ -70,9 +69,6 @@ def task_of(name: TaskName) -> type[Task]:
             assert_never(name)
 
 
-CHUNK = 512  # rows that are in memory at once
-
-
 def load(
     folder: str | Path,
     *others: str | Path,
@@ -83,23 +79,23 @@ def load(
 ) -> Translator:
     """The best model of a run, ready to translate; with others, an ensemble of runs that share one vocabulary.
 
-    ``engine`` names who searches, one of `regard.tasks.engines.ENGINES`: `auto` is our own loop until there is much to
-    translate, and then CTranslate2 where it writes the same. ``tell`` hears what came of that.
-    ``checkpoint_name`` is another checkpoint of the first run, as ``step-2000``; it is searched natively.
+    ``engine`` is one of `regard.tasks.engines.ENGINES`: `auto` is our own loop until there is much to translate, and
+    then CTranslate2 if its outputs are the same; ``tell`` gets a line about that choice.
+    ``checkpoint_name`` is another checkpoint of the first run, as ``step-2000``; our own loop searches with it.
     """
-    found = open_translator(folder, *others, device=device, checkpoint_name=checkpoint_name)
-    return replace(found, searcher=choose(engine if checkpoint_name is None else "native", found, tell))
+    translator = open_translator(folder, *others, device=device, checkpoint_name=checkpoint_name)
+    return replace(translator, searcher=choose(engine if checkpoint_name is None else "native", translator, tell))
 
 
 def open_translator(
     folder: str | Path, *others: str | Path, device: str = "cpu", checkpoint_name: str | None = None
 ) -> Translator:
-    """What there is of a run, or of several, before anybody is chosen to search with it."""
-    run = open_translating(folder)
+    """A run, or an ensemble of several, that our own loop searches with: no engine is chosen."""
+    run = _open_translating(folder)
     chosen = torch.device(device)
     tokenizers = Tokenizers.load(run.tokenizer)
     models = [_model(run, tokenizers, chosen, checkpoint_name)]
-    for other in map(open_translating, others):
+    for other in map(_open_translating, others):
         theirs = Tokenizers.load(other.tokenizer)
         if _fingerprint(theirs) != _fingerprint(tokenizers):
             raise ModelError(
@@ -110,8 +106,7 @@ def open_translator(
     return Translator(tuple(models), tokenizers, chosen, run, longest - 1)
 
 
-def open_translating(folder: str | Path) -> Run:
-    """A run that translates."""
+def _open_translating(folder: str | Path) -> Run:
     run = Run.open(Path(folder))
     if run.settings.task != "translate":
         raise ModelError(
@@ -121,8 +116,7 @@ def open_translating(folder: str | Path) -> Run:
 
 
 def _model(run: Run, tokenizers: Tokenizers, device: torch.device, name: str | None = None) -> EncoderDecoder:
-    path = best_checkpoint(run) if name is None else named_checkpoint(run, name)
-    return checkpoint.trained(lambda: build_model(run, tokenizers), run, path, device)
+    return checkpoint.trained(lambda: build_model(run, tokenizers), run, device, name)
 
 
 def _fingerprint(tokenizers: Tokenizers) -> tuple[str, str]:
@@ -137,11 +131,10 @@ def load_predictor(
     tell: Callable[[str], object] = silent,
     checkpoint_name: str | None = None,
 ) -> Trained:
-    """The best model of a run, or that of a checkpoint named ``step-N``, ready for what it was trained for.
+    """The best model of a run of any task, or that of its checkpoint ``step-N``, ready for use.
 
     ``engine`` and ``tell`` are for runs that translate, as in `load`.
     """
-
     run = Run.open(Path(folder))
     if run.settings.task == "translate":
         return load(folder, device=device, engine=engine, tell=tell, checkpoint_name=checkpoint_name)
@@ -161,14 +154,13 @@ def labels_of(folder: str | Path, device: str = "cpu") -> Predictor:
 
 
 def evaluate(folder: str | Path, corpus: Rows, device: str = "cpu") -> Result:
-    """How good a run is on a corpus with the right answers in it. Reads as a stream."""
-
+    """The scores of a run on a corpus with the right answers in it, which is read as a stream."""
     predictor = labels_of(folder, device)
     return predictor.evaluate(_chunks(corpus.rows(task_of(predictor.task).columns)), _name(corpus))
 
 
 def _name(corpus: Rows) -> str:
-    """What a complaint calls the corpus."""
+    """What an error message calls the corpus."""
     from regard.data.readers import Corpus
     from regard.tasks.corpus import Files
 

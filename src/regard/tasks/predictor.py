@@ -1,4 +1,4 @@
-"""What a trained run can be asked, whatever its task. Translators are asked for more: `regard.tasks.translator`."""
+"""What every trained run can do, whatever its task. Translators can do more: `regard.tasks.translator`."""
 
 from __future__ import annotations
 
@@ -26,41 +26,41 @@ class Rows(Protocol):
 
 
 class Predicted(Protocol):
-    """What a run says of one text. As a string it is a line of ``regard predict``."""
+    """The prediction for one text. As a string it is a line of ``regard predict``."""
 
     def to_dict(self) -> dict[str, Any]:
         """The same with ``--json``."""
 
     def fields(self) -> dict[str, Any]:
-        """What the service answers beside the text, by the names of its schema."""
+        """The fields of the service's answer besides the text."""
 
 
 class Result(Protocol):
-    """How good a run is on a corpus."""
+    """The scores of a run on a corpus."""
 
     def rows(self) -> list[tuple[str, ...]]:
         """For a table."""
 
     def to_dict(self) -> dict[str, object]:
-        """As JSON takes it."""
+        """For JSON."""
 
     def numbers(self) -> tuple[tuple[str, float], ...]:
-        """What the task is measured by, the first number deciding."""
+        """The metrics of the task; the first decides."""
 
     def confusions(self) -> tuple[Confusion, ...]:
-        """Of all labels and, where these are counted apart, of those of unknown words."""
+        """Of all labels and, where they are counted separately, of those of unknown words."""
 
 
 def continuing(asked: DecodeSettings) -> DecodeSettings:
-    """How a text is gone on with, as a command line or a request asks for it; complains of what means nothing there."""
-    rule_of(asked.only(CONTINUED, "a text that is gone on with"))
+    """The settings for continuing a text, checked; those that mean nothing for it are refused."""
+    rule_of(asked.only(CONTINUED, "a text that is continued"))
     if asked.length < 1:
         raise SettingsError(f"length = {asked.length}: a continuation has at least one piece; 40 is usual")
     return asked
 
 
 class Predictor(Protocol):
-    """A trained run in use, that does not translate. Order is kept: there is an answer for every text."""
+    """A trained run in use that does not translate. Order is kept: there is an answer for every text."""
 
     @property
     def task(self) -> TaskName: ...
@@ -73,13 +73,13 @@ class Predictor(Protocol):
         """The words it has seen."""
 
     def predict(self, texts: Sequence[str], how: DecodeSettings = ..., *, first: int = 0) -> Sequence[Predicted]:
-        """What it says of each text. Of an empty one it says nothing, which is an answer too.
+        """The prediction for each text; an empty one for an empty text.
 
-        Only what writes asks ``how``, and ``first``, the number of the first text, which decides its chance in a draw.
+        Only language models read ``how``, and ``first``, the number of the first text: sampling draws by numbers.
         """
 
     def read(self, texts: Sequence[str]) -> list[str]:
-        """What one pass over each text finds, in a word: what a comparison times."""
+        """The result of one pass over each text, as a string; comparisons measure its time."""
 
     def evaluate(self, chunks: Iterable[list[Row]], name: str) -> Result:
-        """How good it is on rows with the right answers in them; complaints say the name and the line."""
+        """The scores on rows with the right answers in them; error messages have the name and the line."""

@@ -6,20 +6,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-import torch
-
 from regard.data.encoding import RowEncoder, TagEncoder
 from regard.data.tables import Row
 from regard.errors import DataError
 from regard.metrics.labels import TagResult, Tally
-from regard.models.generator import Labeller
 from regard.runs.folder import Run
 from regard.settings import Settings
 from regard.settings.call import DecodeSettings
-from regard.tasks.labels import LabelTask, Reader, groups, vocabulary
+from regard.tasks.labels import LabelPredictor, LabelTask, vocabulary
 from regard.tasks.predictor import GREEDY, Rows
 from regard.tasks.task import column
-from regard.text.reading import KnownWords
 from regard.text.tokenizers import Tokenizers
 from regard.text.vectors import Vectors
 from regard.text.vocabulary import Vocabulary
@@ -48,35 +44,20 @@ class TaggedText:
 
 
 @dataclass(frozen=True)
-class Tagger:
-    """Tags words. They are what stands between spaces, as in the training text."""
+class Tagger(LabelPredictor):
+    """Tags words, which are separated by spaces as in the training text."""
 
-    model: Labeller
-    reader: Reader
-    labels: Vocabulary
-    run: Run | None = None
     task: ClassVar[Literal["tag"]] = "tag"
 
-    @property
-    def known(self) -> KnownWords | None:
-        """The words it has seen."""
-        return self.reader.known
-
-    @torch.no_grad()
     def tag(self, texts: Sequence[str]) -> list[TaggedText]:
         """Each text's words with their tags; order is kept, and an empty text has no words."""
-        self.model.eval()
         read = [self.reader.units(text) for text in texts]
         results = [TaggedText((), (), ())] * len(texts)
-        for group in groups([len(rows) for _, rows, _ in read]):
-            probabilities = (
-                self.model(self.reader.batch([read[row][1] for row in group])).float().softmax(-1)
-            )  # (B, S, C)
-            best, which = (part.cpu() for part in probabilities.max(-1))
-            for place, row in enumerate(group):
-                words, _, first = read[row]
-                tags = tuple(self.labels.token(number) for number in which[place, first].tolist())
-                results[row] = TaggedText(words, tags, tuple(best[place, first].tolist()))
+        for row, probabilities in self.probabilities([pieces for _, pieces, _ in read]):
+            words, _, first = read[row]
+            best, which = probabilities[first].max(-1)  # of the piece that has each word's label
+            tags = tuple(self.labels.token(number) for number in which.tolist())
+            results[row] = TaggedText(words, tags, tuple(best.tolist()))
         return results
 
     def predict(
@@ -89,10 +70,10 @@ class Tagger:
         return self.tag(texts)
 
     def read(self, texts: Sequence[str]) -> list[str]:
-        return [str(found) for found in self.tag(texts)]
+        return [str(tagged) for tagged in self.tag(texts)]
 
     def evaluate(self, chunks: Iterable[list[Row]], name: str) -> TagResult:
-        """Words that are not among those of the training text are counted apart too."""
+        """Words that are not in the training text are also counted by themselves."""
         vectors = isinstance(self.reader.tokenizer, Vectors)  # none of which is an unknown word
         tally = Tally({VECTORS} if vectors else () if self.run is None else set(vocabulary(self.run.words)))
         for chunk in chunks:
@@ -129,8 +110,8 @@ class TagTask(LabelTask):
 
     @classmethod
     def encoder(cls, run: Run, tokenizers: Tokenizers, train: Rows, valid: Rows) -> RowEncoder:
-        found = super().encoder(run, tokenizers, train, valid)
+        encoder = super().encoder(run, tokenizers, train, valid)
         if not run.words.exists() and not isinstance(tokenizers.source, Vectors):
             words = (word for text in column(train, cls.columns, 0) for word in text.split())
             Vocabulary.count(words, special=False).save(run.words)
-        return found
+        return encoder

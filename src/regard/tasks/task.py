@@ -1,7 +1,7 @@
 """A task: what its rows are, how they become numbers, how its model is built, learns, is scored and is used.
 
-Each task is one file beside this one, and `regard.tasks.load` knows them by name. The trainer sees of it examples, a
-loss and a validation, and nothing of what it is about.
+Each task is one file beside this one, and `regard.tasks.load` knows them by name. The trainer knows of it the examples,
+the loss and the validation, and nothing else.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
 
 import torch
@@ -20,17 +19,14 @@ from torch.fx.experimental import _config as shapes
 
 from regard.data.batches import Batch, Batches, Stretch
 from regard.data.encoding import Examples, RowEncoder
-from regard.decode.texts import Part
-from regard.models.generator import EncoderDecoder, Generator
-from regard.nn.attention import Attention, InnerScore
+from regard.models.generator import Generator
 from regard.nn.embeddings import longest_sequence
 from regard.nn.fast import random as chance
-from regard.nn.fast.output_loss import cross_entropy, linear_cross_entropy, widened
-from regard.nn.observe import UNOBSERVED, Unobserved
+from regard.nn.fast.output_loss import cross_entropy, linear_cross_entropy
 from regard.nn.transformer import DecoderLayer, EncoderLayer
-from regard.runs.folder import Run, best_checkpoint, named_checkpoint
-from regard.runs.log import Watched, Weights
-from regard.settings import ReinforceSettings, TrainSettings
+from regard.runs.folder import Run
+from regard.runs.log import Watched
+from regard.settings import TrainSettings
 from regard.tasks.predictor import Rows
 from regard.text.tokenizers import Tokenizers
 from regard.text.vocabulary import PAD, UNK
@@ -40,19 +36,26 @@ if TYPE_CHECKING:
     from regard.tasks.corpus import Files, Material
     from regard.tasks.load import AnyTrained
 
+Pairs = Sequence[tuple[str, str]]  # texts with their right answers
+VALID_BUDGET = 4096  # tokens a batch when validating; it changes no number
 
-# Losses over predictions, summed; and what training does to its inputs.
+NOTES = (  # torch's to itself while it compiles
+    "The .grad attribute",
+    "(?s).*Online softmax",
+    "TensorFloat32 tensor cores",  # float32 is meant, not less
+    "`torch.jit.script_method` is deprecated",
+)
 
 
 class CrossEntropy(nn.Module):
-    """`cross_entropy` as a module, so that it can be compiled by itself: then wide logits are never written down."""
+    """`cross_entropy` as a module, so that it can be compiled by itself: then wide logits are never stored."""
 
     def forward(self, logits: Tensor, targets: Tensor, smoothing: float) -> Tensor:
         return cross_entropy(logits.flatten(0, 1), targets.flatten(), smoothing)
 
 
 def drop_words(ids: Tensor, rate: float) -> Tensor:
-    """Replace a share of the ordinary tokens by ``<unk>``, so that the model learns to do without any one.
+    """Replace a share of the ordinary tokens by ``<unk>``, so that the model does not depend on any one token.
 
     Where letters follow the ids, (B, S, 1 + L), they stay: an unknown word is read by its letters.
     """
@@ -62,112 +65,6 @@ def drop_words(ids: Tensor, rate: float) -> Tensor:
         return torch.cat((drop_words(ids[..., :1].squeeze(-1), rate).unsqueeze(-1), ids[..., 1:]), -1)
     chosen = (chance.uniform(ids.shape, ids.device) < rate) & (ids > UNK)
     return ids.masked_fill(chosen, UNK)
-
-
-class Choices:
-    """An observer that records what a recurrent decoder's hard attention chose, and from which state."""
-
-    active = True
-
-    def __init__(self) -> None:
-        self._seen: dict[str, list[Tensor]] = {"log_probability": [], "probabilities": [], "queries": []}
-
-    def at(self, place: str | int) -> Choices | Unobserved:
-        return self if place in ("decoder", "cross") else UNOBSERVED
-
-    def see(self, name: str, value: Tensor) -> Tensor:
-        if name in self._seen:
-            self._seen[name].append(value)
-        return value
-
-    def __getitem__(self, name: str) -> Tensor:
-        return torch.cat(self._seen[name], 2)  # (B, H, T, …)
-
-
-class Head:
-    """An observer of one cross-attention, which takes the fused path all the same where it can: then queries and keys
-    are enough to find the weights of one head."""
-
-    def __init__(
-        self, places: tuple[str | int, ...], *, active: bool, seen: dict[str, list[Tensor]] | None = None
-    ) -> None:
-        self._places, self._active = places, active
-        self._seen: dict[str, list[Tensor]] = {} if seen is None else seen
-
-    @property
-    def active(self) -> bool:
-        return self._active and not self._places
-
-    def at(self, place: str | int) -> Head | Unobserved:
-        if self._places[:1] != (place,):
-            return UNOBSERVED
-        return Head(self._places[1:], active=self._active, seen=self._seen)
-
-    def see(self, name: str, value: Tensor) -> Tensor:
-        if not self._places and name in ("queries", "keys", "weights"):
-            self._seen.setdefault(name, []).append(value)
-        return value
-
-    def log_weights(self, attention: Attention, head: int, mask: Tensor) -> Tensor:
-        """The logarithms of the weights of one head, (B, T, S), in float32 at least; ``mask`` (B, S) of the source."""
-        if not attention.plain:
-            return widened(torch.cat(self._seen["weights"], 2)[:, head]).clamp_min(1e-9).log()
-        assert isinstance(attention.score, InnerScore)
-        queries, keys = (widened(torch.cat(self._seen[name], 2)[:, head]) for name in ("queries", "keys"))  # (B, T, K)
-        with torch.autocast(queries.device.type, enabled=False):
-            scores = queries @ keys.mT * attention.score.scale
-        return scores.masked_fill(~mask[:, None], torch.finfo(scores.dtype).min).log_softmax(-1)
-
-
-def guided_alignment(log_weights: Tensor, links: Tensor) -> Tensor:
-    """Cross-entropy between the links of each target piece, which share it evenly, and the weights of a head (Garg et
-    al., 2019), summed over the pieces that have links. Both are (B, T, S)."""
-    counts = links.sum(-1).clamp_min(1)
-    return -(torch.where(links, log_weights, 0.0).sum(-1) / counts).sum()
-
-
-def reinforce(
-    choices: Choices, reward: Tensor, mask: Tensor, baseline: nn.Linear, settings: ReinforceSettings
-) -> Tensor:
-    """The loss whose gradient is REINFORCE's, for the choices of hard attention (Williams, 1992; Xu et al., 2015).
-
-    ``−(R_t − b_t) · log α_t``, with ``R_t`` the discounted log-probabilities of the words from t on and ``b_t`` a
-    learned guess of it from the state before the choice. Plus the guess's own squared error, and a reward
-    for entropy.
-    """
-    chosen = choices["log_probability"].sum((1, 3))  # (B, T)
-    states = choices["queries"].transpose(1, 2).flatten(2).detach()  # (B, T, D)
-    returns = _discounted(reward.detach() * mask, settings.discount)
-    guess = baseline(states).squeeze(-1)
-    probabilities = choices["probabilities"]  # (B, H, T, S)
-    entropy = -(probabilities * probabilities.clamp_min(1e-9).log()).sum((1, 3))  # (B, T)
-    advantage = (returns - guess).detach()
-    each = -advantage * chosen - settings.entropy * entropy + (returns - guess).square()
-    return settings.weight * (each * mask).sum()
-
-
-def _discounted(reward: Tensor, discount: float) -> Tensor:
-    """``R_t = r_t + discount · R_{t+1}``"""
-    if discount == 0.0:
-        return reward
-    returns, total = [], torch.zeros_like(reward[:, 0])
-    for time in range(reward.shape[1] - 1, -1, -1):
-        total = reward[:, time] + discount * total
-        returns.append(total)
-    return torch.stack(returns[::-1], 1)
-
-
-Pairs = Sequence[tuple[str, str]]  # texts with their right answers
-Attended = tuple[tuple[str, ...], tuple[str, ...], tuple[Weights, ...]]  # source and target pieces, each layer's mean
-Attend = Callable[[EncoderDecoder, Tokenizers, Part], Attended]  # to a source, while the model wrote a part
-VALID_BUDGET = 4096  # tokens a batch when validating; it changes no number
-
-NOTES = (  # torch's to itself while it compiles
-    "The .grad attribute",
-    "(?s).*Online softmax",
-    "TensorFloat32 tensor cores",  # float32 is meant, not less
-    "`torch.jit.script_method` is deprecated",
-)
 
 
 @dataclass(frozen=True)
@@ -193,7 +90,7 @@ class Tensors:
         return self.source, self.target_in, self.target_out, self.labels, self.links
 
     def parts(self, count: int) -> list[Tensors]:
-        """So many batches of nearly equally many rows."""
+        """The batch in ``count`` parts of nearly equally many rows."""
         columns = (column.tensor_split(count) for column in self.columns())
         return [Tensors(*part) for part in zip(*columns, strict=True)]
 
@@ -203,13 +100,13 @@ class Tensors:
 
 @dataclass(frozen=True)
 class Scores:
-    """What validation found."""
+    """The result of a validation."""
 
     loss: float  # per prediction, without smoothing
-    score: float  # the task's own measure
-    name: str  # of that measure
+    score: float  # the task's own metric
+    name: str  # of that metric
     higher_is_better: bool = True
-    written: Sequence[str] = ()  # for the samples, where the score is a score of that
+    written: Sequence[str] = ()  # outputs for the samples, where the score is that of outputs
 
 
 class Task(nn.Module, ABC):
@@ -240,14 +137,15 @@ class Task(nn.Module, ABC):
         self.compiled = False
         self.train_examples = train
         self.valid_examples = valid
-        self.samples = samples  # what it is shown to write, now and then
+        self.samples = samples  # texts whose outputs are shown at each validation
         self.stretch: Stretch = (1.0, 1.0)  # how much longer `prepare` makes rows: batches are planned with room for it
-        self.progress = 0.0  # share of the training that lies behind; the trainer keeps it up to date
+        self.progress = 0.0  # share of the training that is done; the trainer keeps it up to date
 
     @classmethod
     @abstractmethod
     def encoder(cls, run: Run, tokenizers: Tokenizers, train: Rows, valid: Rows) -> RowEncoder:
-        """How rows become numbers. What that takes besides tokenizers is found in the rows, and kept in the run."""
+        """How rows become numbers. What it needs besides tokenizers, such as labels, is read from the rows and kept in
+        the run."""
 
     @classmethod
     @abstractmethod
@@ -257,12 +155,12 @@ class Task(nn.Module, ABC):
     @classmethod
     @abstractmethod
     def open(cls, run: Run, tokenizers: Tokenizers, train: Examples, valid: Examples, held_out: Pairs) -> Self:
-        """The task of a run, with a model not yet trained. ``held_out`` texts are those it is scored or shown by."""
+        """The task of a run, with a model not yet trained; ``held_out`` texts are for its score and its samples."""
 
     @classmethod
     @abstractmethod
     def load(cls, run: Run, device: torch.device, checkpoint_name: str | None = None) -> AnyTrained:
-        """A trained run, in use: its best checkpoint, or another such as ``step-2000``."""
+        """The predictor of a trained run: of its best checkpoint, or of another such as ``step-2000``."""
 
     @classmethod
     def material(cls, files: Files, settings: Settings) -> Material:  # noqa: ARG003
@@ -316,15 +214,15 @@ class Task(nn.Module, ABC):
 
     @abstractmethod
     def write(self, texts: Sequence[str], device: torch.device) -> list[str]:
-        """What the model, at rest, makes of texts now."""
+        """The model's outputs for texts now; it is in evaluation mode."""
 
-    def watched(self, sentence: str, device: torch.device, attend: Attend) -> Watched:  # noqa: ARG002
-        """What it makes of the sentence that is watched; ``attend`` looks into it."""
+    def watched(self, sentence: str, device: torch.device) -> Watched:
+        """The model's output for one sentence now, with its attention where there is any."""
         return Watched(sentence, self.write([sentence], device)[0])
 
     @abstractmethod
-    def score(self, device: torch.device) -> tuple[float, str, Sequence[str]]:
-        """The task's own measure of the model as it is now, its name, and what it wrote of the samples, if it did."""
+    def score(self, device: torch.device, loss: float) -> Scores:
+        """The loss with the task's own metric of the model now."""
 
     @torch.no_grad()
     def validate(self, device: torch.device) -> Scores:
@@ -335,9 +233,9 @@ class Task(nn.Module, ABC):
         for batch in self.valid_batches():
             total += float(self(Tensors.of(batch, device)))
             count += batch.tokens
-        value, name, written = self.score(device)
+        scores = self.score(device, total / max(1, count))
         self.train(training)
-        return Scores(total / max(1, count), value, name, written=written)
+        return scores
 
     def on(self, valid: Examples, samples: Pairs) -> Self:
         """The same model, with another text to validate on."""
@@ -346,17 +244,12 @@ class Task(nn.Module, ABC):
         return other
 
     def valid_batches(self) -> Iterator[Batch]:
-        """All rows; those that are too long, for a batch or for the model's positions, are cut off."""
+        """All rows; those too long for a batch or for the model's positions are cut."""
         return Batches(self.valid_examples, VALID_BUDGET, longest=self.longest(VALID_BUDGET), truncate=True).epoch(0)
 
     def longest(self, wanted: int) -> int:
-        """How long a sequence may be: as long as is wanted, and as there are positions for."""
+        """How long a sequence may be: ``wanted``, or as many as the model has positions."""
         return min(wanted, longest_sequence(self.model) or wanted)
-
-
-def chosen_checkpoint(run: Run, name: str | None) -> Path:
-    """The one that is named, else the best."""
-    return best_checkpoint(run) if name is None else named_checkpoint(run, name)
 
 
 def column(rows: Rows, names: Sequence[str], place: int) -> Iterator[str]:
@@ -365,6 +258,6 @@ def column(rows: Rows, names: Sequence[str], place: int) -> Iterator[str]:
 
 
 def fitting(samples: Pairs, model: nn.Module, count: Callable[[str], int]) -> list[tuple[str, str]]:
-    """The samples that the model has positions for. ``count`` tells how many pieces a text has."""
+    """The samples that the model has positions for. ``count`` gives the number of pieces of a text."""
     most = longest_sequence(model)
     return [sample for sample in samples if most is None or count(sample[0]) < most]

@@ -1,4 +1,4 @@
-"""Translation: N → M, source and target of independent lengths."""
+"""Translation: N → M, source and target of independent lengths. `translator.py` is the trained run in use."""
 
 from __future__ import annotations
 
@@ -27,22 +27,24 @@ from regard.models.generator import EncoderDecoder
 from regard.models.recurrent import BahdanauDecoder, ConditionalDecoder, LuongDecoder
 from regard.models.transformer import TransformerDecoder
 from regard.nn import masks
-from regard.nn.attention import Attention
+from regard.nn.attention import Attention, InnerScore
 from regard.nn.fast import random as chance
-from regard.nn.observe import UNOBSERVED, Observer
+from regard.nn.fast.output_loss import widened
+from regard.nn.observe import UNOBSERVED, Observer, Unobserved
 from regard.runs.folder import Run
 from regard.runs.log import Watched
-from regard.settings import TrainSettings
+from regard.settings import ReinforceSettings, TrainSettings
 from regard.settings.call import MeasureSettings
 from regard.tasks.predictor import Rows
-from regard.tasks.task import Attend, Choices, Head, Pairs, Task, Tensors, drop_words, guided_alignment, reinforce
-from regard.tasks.translator import Translator, build_model
+from regard.tasks.task import Pairs, Scores, Task, Tensors, drop_words
+from regard.tasks.translator import Translator, attends, build_model
 from regard.text.tokenizers import Tokenizers
 from regard.text.vectors import Vectors
-from regard.text.vocabulary import PAD, UNK, Tokenizer
+from regard.text.vocabulary import END, PAD, UNK, Tokenizer
 
-DRAWS = 8  # ways to cut a sentence that are tried before the usual one
-MEASURED = 300  # sentences that are cut to see how much longer they become
+DRAWS = 8  # random cuts of a sentence that are tried before the usual one
+MEASURED = 300  # sentences that are cut at random to measure how much longer they become
+DIGITS = 4  # of an attention weight, in the log
 UNLIMITED = BatchShape(0, sys.maxsize, sys.maxsize)
 GREEDY = Options(Beam(width=1))
 EXACT = MeasureSettings(metrics=("exact",), resamples=0)
@@ -69,8 +71,7 @@ class TranslateTask(Task):
         guided: tuple[int, int] | None = None,
         held_out: Pairs = (),
     ) -> None:
-        """``learn`` says what training does besides predicting the next token; ``sampling`` cuts words at random,
-        ``guided`` is the layer and head, from 0, that is taught to align.
+        """``sampling`` cuts words at random; ``guided`` is the layer and head, from 0, that learns to align.
 
         ``held_out`` sentences are translated at each validation and compared with their references.
         """
@@ -110,13 +111,13 @@ class TranslateTask(Task):
 
     @classmethod
     def load(cls, run: Run, device: torch.device, checkpoint_name: str | None = None) -> Translator:
-        """Alone; `regard.tasks.load.load` also makes ensembles, and asks who searches."""
+        """One run alone; `regard.tasks.load.load` also makes ensembles and chooses an engine."""
         from regard.tasks.load import load
 
         return load(run.folder, device=str(device), checkpoint_name=checkpoint_name)
 
     def _measured(self) -> Stretch:
-        """How much longer sampling makes sentences: nine of ten no more than this, as far as a few hundred tell."""
+        """How much longer sampling makes sentences: at most this in nine of ten, measured on a few hundred."""
         some = np.unique(np.linspace(0, len(self.train_examples) - 1, MEASURED).astype(np.int64))
         drawn, usual = self._sampled(some, UNLIMITED, 0).columns, self.train_examples.columns
         source, target = (
@@ -125,8 +126,8 @@ class TranslateTask(Task):
         return source, target
 
     def prepare(self, batch: Batch, epoch: int) -> Batch:
-        """With subword sampling, the same sentences cut another way. A cut that is too long for the batch is drawn
-        again, and at last the usual one is taken; seed, epoch, row and the shape of the batch alone decide."""
+        """With subword sampling, the same sentences cut at random. A cut that is too long for the batch is drawn again,
+        and in the end the usual one is taken. Seed, epoch, row and the shape of the batch decide it."""
         if not self.sampling:
             return batch
         real = batch.rows[batch.rows != FILLER]
@@ -184,10 +185,12 @@ class TranslateTask(Task):
         return cross
 
     def _misaligned(self, head: Head, source: Tensor, batch: Tensors) -> Tensor:
-        """What the head loses. In a Transformer it shows in the step that reads a piece where that came from: the step
-        that predicts it does not know yet which it will be; and where it came from nothing, it looks at the last token
-        of the source, `<end>`. A recurrent decoder, which sees the source through this attention alone, must look
-        there to predict it, and wherever it likes where there is no link."""
+        """The alignment loss of the head.
+
+        In a Transformer the step that *reads* a piece attends to its links, because the step that predicts it does not
+        know the piece yet; a piece without links attends to the last token of the source, `<end>`. A recurrent decoder
+        sees the source through this attention alone, so the step that *predicts* a piece attends to its links, and a
+        piece without links counts nothing."""
         assert self.guided is not None
         real, links = masks.padding(source), batch.links
         weights = head.log_weights(self._guided(), self.guided[1], real)
@@ -199,8 +202,8 @@ class TranslateTask(Task):
         return guided_alignment(weights, links)
 
     def _own_share(self) -> float:
-        """How often the decoder reads its own words; ``progress`` is left alone where it has no say, for a compiled
-        step is compiled anew whenever a number that it has read changes."""
+        """How often the decoder reads its own words. ``progress`` is read only where it matters: a compiled step is
+        compiled again whenever a number that it has read changes."""
         share = self.scheduled_sampling if self.training else 0.0
         return share * self.progress if share else 0.0
 
@@ -224,33 +227,42 @@ class TranslateTask(Task):
             written.append(token)
         return torch.stack(written, 1)
 
-    def score(self, device: torch.device) -> tuple[float, str, Sequence[str]]:
-        """BLEU of greedy translations of the held-out sentences; what is read off vectors is right or wrong."""
+    def score(self, device: torch.device, loss: float) -> Scores:
+        """BLEU of greedy translations of the held-out sentences; exact matches where the source is vectors."""
         exact = isinstance(self.tokenizers.source, Vectors)
         name = "exact match" if exact else "BLEU"
         if not self.samples:
-            return 0.0, name, ()
+            return Scores(loss, 0.0, name)
         sources, references = zip(*self.samples, strict=True)
         written = self.write(sources, device)
-        return (measure(written, references, EXACT)[0] if exact else bleu(written, references)).score, name, written
+        quality = measure(written, references, EXACT)[0] if exact else bleu(written, references)
+        return Scores(loss, quality.score, name, written=written)
 
     def write(self, texts: Sequence[str], device: torch.device) -> list[str]:
         """Greedy translations."""
         return [output.text for output in self._search(texts, device)]
 
-    def watched(self, sentence: str, device: torch.device, attend: Attend) -> Watched:
-        """The translation and, where one pass of a model with attention wrote it, the cross-attention."""
+    def watched(self, sentence: str, device: torch.device) -> Watched:
+        """The translation and, where one pass of a model with attention wrote it, the mean of each layer's heads."""
+        from regard.explain.alignment import attend
+        from regard.explain.trace import spell
+
         output = self._search([sentence], device)[0]
-        if len(output.parts) != 1 or not any(isinstance(module, Attention) for module in self.model.modules()):
+        if len(output.parts) != 1 or not attends(self.model):
             return Watched(sentence, output.text)
-        return Watched(sentence, output.text, *attend(self.model, self.tokenizers, output.parts[0]))
+        part = output.parts[0]
+        source = spell(self.tokenizers.read(part.source), self.tokenizers.source, part.source)
+        target = spell([*part.tokens, END], self.tokenizers.target)
+        layers: list[list[list[float]]] = attend(self.model, [(source, target)])[0].cross.mean(1).tolist()  # (L, T, S)
+        rounded = (tuple(tuple(round(weight, DIGITS) for weight in row) for row in layer) for layer in layers)
+        return Watched(sentence, output.text, source.pieces, target.pieces, tuple(rounded))
 
     def _search(self, texts: Sequence[str], device: torch.device) -> list[Output]:
         return [each[0] for each in TextSearch(Searcher(self.model), self.tokenizers, device)(texts, GREEDY)]
 
 
 def _cut(tokenizer: Tokenizer, usual: list[int], room: int, chance: Random) -> list[int]:
-    """Another way to cut a text, of those that fit; the usual one, without what stands around it, fits always."""
+    """A random cut of a text that fits; if none does, the usual one without its special tokens."""
     usual = [number for number in usual if number not in tokenizer.silent]
     text = tokenizer.decode(usual)
     for _ in range(DRAWS):
@@ -277,9 +289,105 @@ def moved(links: Sequence[int], tokenizers: Tokenizers, old: Cuts, new: Cuts) ->
 
 
 def _baseline(model: EncoderDecoder) -> nn.Linear | None:
-    """For the hard attention of recurrent decoders, trained with REINFORCE: a guess of the reward, learned beside the
-    model and of no use after training."""
+    """The guess of the reward for the hard attention of recurrent decoders, trained with REINFORCE; not used after
+    training."""
     decoder = model.decoder
     if not isinstance(decoder, BahdanauDecoder | LuongDecoder | ConditionalDecoder) or not decoder.attention.hard:
         return None
     return nn.Linear(decoder.stack.width, 1)
+
+
+# What guided and hard attention lose besides the next token.
+
+
+class Choices:
+    """An observer that records what a recurrent decoder's hard attention chose, and from which state."""
+
+    active = True
+
+    def __init__(self) -> None:
+        self._seen: dict[str, list[Tensor]] = {"log_probability": [], "probabilities": [], "queries": []}
+
+    def at(self, place: str | int) -> Choices | Unobserved:
+        return self if place in ("decoder", "cross") else UNOBSERVED
+
+    def see(self, name: str, value: Tensor) -> Tensor:
+        if name in self._seen:
+            self._seen[name].append(value)
+        return value
+
+    def __getitem__(self, name: str) -> Tensor:
+        return torch.cat(self._seen[name], 2)  # (B, H, T, …)
+
+
+class Head:
+    """An observer of one cross-attention. Plain attention stays on its fused path: the weights of one head follow from
+    queries and keys."""
+
+    def __init__(
+        self, places: tuple[str | int, ...], *, active: bool, seen: dict[str, list[Tensor]] | None = None
+    ) -> None:
+        self._places, self._active = places, active
+        self._seen: dict[str, list[Tensor]] = {} if seen is None else seen
+
+    @property
+    def active(self) -> bool:
+        return self._active and not self._places
+
+    def at(self, place: str | int) -> Head | Unobserved:
+        if self._places[:1] != (place,):
+            return UNOBSERVED
+        return Head(self._places[1:], active=self._active, seen=self._seen)
+
+    def see(self, name: str, value: Tensor) -> Tensor:
+        if not self._places and name in ("queries", "keys", "weights"):
+            self._seen.setdefault(name, []).append(value)
+        return value
+
+    def log_weights(self, attention: Attention, head: int, mask: Tensor) -> Tensor:
+        """The logarithms of the weights of one head, (B, T, S), in float32 at least; ``mask`` (B, S) of the source."""
+        if not attention.plain:
+            return widened(torch.cat(self._seen["weights"], 2)[:, head]).clamp_min(1e-9).log()
+        assert isinstance(attention.score, InnerScore)
+        queries, keys = (widened(torch.cat(self._seen[name], 2)[:, head]) for name in ("queries", "keys"))  # (B, T, K)
+        with torch.autocast(queries.device.type, enabled=False):
+            scores = queries @ keys.mT * attention.score.scale
+        return scores.masked_fill(~mask[:, None], torch.finfo(scores.dtype).min).log_softmax(-1)
+
+
+def guided_alignment(log_weights: Tensor, links: Tensor) -> Tensor:
+    """Cross-entropy between the links of each target piece, which share it evenly, and the weights of a head (Garg et
+    al., 2019), summed over the pieces that have links. Both are (B, T, S)."""
+    counts = links.sum(-1).clamp_min(1)
+    return -(torch.where(links, log_weights, 0.0).sum(-1) / counts).sum()
+
+
+def reinforce(
+    choices: Choices, reward: Tensor, mask: Tensor, baseline: nn.Linear, settings: ReinforceSettings
+) -> Tensor:
+    """The loss whose gradient is REINFORCE's, for the choices of hard attention (Williams, 1992; Xu et al., 2015).
+
+    ``−(R_t − b_t) · log α_t``, with ``R_t`` the discounted log-probabilities of the words from t on and ``b_t`` a
+    learned guess of it from the state before the choice. Plus the guess's own squared error, and a reward
+    for entropy.
+    """
+    chosen = choices["log_probability"].sum((1, 3))  # (B, T)
+    states = choices["queries"].transpose(1, 2).flatten(2).detach()  # (B, T, D)
+    returns = _discounted(reward.detach() * mask, settings.discount)
+    guess = baseline(states).squeeze(-1)
+    probabilities = choices["probabilities"]  # (B, H, T, S)
+    entropy = -(probabilities * probabilities.clamp_min(1e-9).log()).sum((1, 3))  # (B, T)
+    advantage = (returns - guess).detach()
+    each = -advantage * chosen - settings.entropy * entropy + (returns - guess).square()
+    return settings.weight * (each * mask).sum()
+
+
+def _discounted(reward: Tensor, discount: float) -> Tensor:
+    """``R_t = r_t + discount · R_{t+1}``"""
+    if discount == 0.0:
+        return reward
+    returns, total = [], torch.zeros_like(reward[:, 0])
+    for time in range(reward.shape[1] - 1, -1, -1):
+        total = reward[:, time] + discount * total
+        returns.append(total)
+    return torch.stack(returns[::-1], 1)

@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, overload
 
 import torch
 
-from regard.decode.copying import copied, unknown_words
 from regard.decode.engines.engine import Searcher
 from regard.decode.options import Options
 from regard.decode.rules import Beam
-from regard.decode.texts import Output, Part, TextSearch
+from regard.decode.texts import Output, Part, TextSearch, copied, unknown_words
 from regard.errors import DataError
 from regard.models import build
 from regard.models.generator import EncoderDecoder
@@ -38,12 +37,12 @@ if TYPE_CHECKING:  # imported when first used: translating one sentence must not
     from regard.explain.look import Looked
     from regard.explain.trace import Side, Trace
 
-CHUNK = 1024  # texts translated together: enough to sort them by length, few enough to hold
-GPU_CHUNK = 8192  # where 512 are searched at once
+CHUNK = 1024  # texts translated together: enough to sort them by length, few enough for memory
+GPU_CHUNK = 8192  # on a GPU, which searches 512 at once
 
 
 class Link(NamedTuple):
-    """A target word with the source word it looked at most."""
+    """A target word with the source word it attended to most."""
 
     target: str
     source: str
@@ -54,7 +53,7 @@ class Link(NamedTuple):
 
 @dataclass(frozen=True)
 class Translation:
-    """A text, what it was translated to, and the way to look into it."""
+    """A text with its translations, their links, doubt and trace."""
 
     source: str
     outputs: tuple[Output, ...]  # best first, at least one
@@ -94,7 +93,7 @@ class Translation:
 
     @cached_property
     def warning(self) -> str:
-        """What the reader should know; empty if all is as usual."""
+        """Unknown words, wrong language, sentences in parts; empty if there is nothing to warn of."""
         remarks = self.passage.remarks(self.text, self.translator.language)
         counts = Counter(part.sentence for part in self.outputs[0].parts)
         for sentence, count in counts.items():
@@ -105,7 +104,7 @@ class Translation:
         return "; ".join(remarks)
 
     def alignment(self, rank: int = 0) -> list[Link]:
-        """For each word of an output the source word it looked at most, read by the run's best aligner."""
+        """For each word of an output the source word it attended to most, by the run's best aligner."""
         return self.translator.links([self.outputs[rank]])[0]
 
     @cached_property
@@ -115,7 +114,7 @@ class Translation:
 
     @cached_property
     def attention(self) -> Trace:
-        """Everything that was recorded while the model wrote the best output: ``attention.cross`` is (L, H, T, S)."""
+        """All attention of the best output, replayed: ``attention.cross`` is (L, H, T, S)."""
         return self.trace()
 
     def trace(self, rank: int = 0, sentence: int | None = None) -> Trace:
@@ -123,12 +122,12 @@ class Translation:
         return self.translator.trace(self._part(rank, sentence))
 
     def explanation(self, rank: int = 0, sentence: int | None = None) -> Looked:
-        """The trace with all that is shown of it: pictures, links, importance."""
+        """The trace with what is shown of it: pictures, links, importance."""
         part = self._part(rank, sentence)
         return self.translator.explained(self.translator.trace(part), part.text)
 
     def _part(self, rank: int, sentence: int | None) -> Part:
-        """What wrote one sentence in one pass; complains where there is no such thing."""
+        """The part that is one whole sentence; an error where no single pass wrote it."""
         count = len(self.sentences)
         where = f"text = {self.source[:40]!r}"
         if sentence is None and count > 1:
@@ -164,17 +163,17 @@ class Translator:
     device: torch.device
     run: Run | None = None
     longest: int = 1000  # source pieces at once; longer sentences are cut and put together again
-    searcher: Searcher | None = None  # without one, our own loop; looking is always done with the model
+    searcher: Searcher | None = None  # None: our own loop
     task: ClassVar[Literal["translate"]] = "translate"
 
     @property
     def model(self) -> EncoderDecoder:
-        """The one to look into; of several, the first."""
+        """The model whose attention is shown; of several, the first."""
         return self.models[0]
 
     @property
     def loaded_from(self) -> Run:
-        """Its run, where it was loaded from one."""
+        """Its run; only for translators that were loaded from one."""
         assert self.run is not None
         return self.run
 
@@ -185,9 +184,9 @@ class Translator:
 
     @cached_property
     def language(self) -> str:
-        """The name of the language that is translated from, where the run's settings say; else empty."""
-        found = None if self.run is None else languages_of(self.run.settings)
-        return "" if found is None else name_of(found.source)
+        """The name of the source language, if the run's settings name one; else empty."""
+        languages = None if self.run is None else languages_of(self.run.settings)
+        return "" if languages is None else name_of(languages.source)
 
     @overload
     def translate(
@@ -212,20 +211,20 @@ class Translator:
         beam: int = 5,
         trace: bool = False,
     ) -> Translation | list[Translation]:
-        """Translate one text, or many together. ``options`` say all there is to say; ``beam`` alone is often enough."""
+        """Translate one text, or many together. ``beam`` is a shorthand for options with that beam alone."""
         several = [texts] if isinstance(texts, str) else list(texts)
-        found = list(self.stream(several, options or Options(Beam(beam))))
+        translations = list(self.stream(several, options or Options(Beam(beam))))
         if trace:
-            for translation in found:
+            for translation in translations:
                 _ = translation.attention
-        return found[0] if isinstance(texts, str) else found
+        return translations[0] if isinstance(texts, str) else translations
 
     def stream(
         self, texts: Iterable[str], options: Options | None = None, *, budget: int | None = None, first: int = 0
     ) -> Iterator[Translation]:
-        """Translate as many texts as there are, in order; no more than a chunk of them is held in memory.
+        """Translate texts in order; no more than a chunk of them is held in memory.
 
-        ``first`` is the number of the first text, which decides its chance where the options draw.
+        ``first`` is the number of the first text: sampling draws by numbers.
         """
         options, waiting, number = options or Options(), iter(texts), first
         together = CHUNK if self.device.type == "cpu" else GPU_CHUNK
@@ -238,28 +237,28 @@ class Translator:
 
     @cached_property
     def aligner(self) -> Aligner:
-        """The best reader of links for this run; without a run, the mean of all heads."""
+        """The aligner that finds the best links for this run; without a run, the mean of all heads."""
         from regard.explain.alignment import Aligner, aligner_of
 
         return Aligner() if self.run is None else aligner_of(self.run, self.model, self.tokenizers)
 
     @cached_property
     def calibration(self) -> Calibration | None:
-        """By which doubt is measured; None where the run has no validation text to learn it from."""
+        """The calibration of doubt; None if the run has no validation text for it."""
         from regard.explain.doubt import calibration_of
 
         return calibration_of(self)
 
     def doubts_and_links(self, outputs: Sequence[Output]) -> tuple[list[Doubt], list[list[Link]]]:
-        """How far each output is to be doubted, and its links, where there is attention; one replay shows both."""
+        """The doubt of each output and, where there is attention, its links; one replay gives both."""
         from regard.explain.doubt import doubts
 
-        found = doubts(self, outputs, self.calibration)
+        rated = doubts(self, outputs, self.calibration)
         links = [
             [link for part, pair in zip(output.parts, seen, strict=bool(seen)) for link in self._links(part, pair)]
-            for output, (_, seen) in zip(outputs, found, strict=True)
+            for output, (_, seen) in zip(outputs, rated, strict=True)
         ]
-        return [doubt for doubt, _ in found], links
+        return [doubt for doubt, _ in rated], links
 
     def attended(self, parts: Sequence[Part]) -> list[Attended]:
         """The cross-attention that wrote each part."""
@@ -268,16 +267,16 @@ class Translator:
         return attend(self.model, [self.sides(part) for part in parts])
 
     def links(self, outputs: Sequence[Output]) -> list[list[Link]]:
-        """For each word of each output the source word it looked at most. All outputs are replayed together."""
+        """For each word of each output the source word it attended to most. All outputs are replayed together."""
         pairs = iter(self.attended([part for output in outputs for part in output.parts]))
         return [[link for part in output.parts for link in self._links(part, next(pairs))] for output in outputs]
 
     def _links(self, part: Part, pair: Attended) -> list[Link]:
-        """Of one part; words are counted through the whole text."""
+        """The links of one part, with the numbers of words in the whole text."""
         links: list[Link] = []
-        for place, (looked, weight) in enumerate(self.aligner.strongest(pair)):
-            words = pair.target.words[place], pair.source.words[looked]
-            links.append(Link(*words, weight, part.target_word + place, part.source_word + looked))
+        for target, (source, weight) in enumerate(self.aligner.strongest(pair)):
+            words = pair.target.words[target], pair.source.words[source]
+            links.append(Link(*words, weight, part.target_word + target, part.source_word + source))
         return links
 
     def trace(self, part: Part) -> Trace:
@@ -289,9 +288,9 @@ class Translator:
         return replay(self.model, source.rows, target.ids, spelling=spelling)
 
     def explain(self, text: str, target: str | None = None, *, sentence: int | None = None) -> Looked:
-        """Look into one sentence: into its translation or, if given, into a given translation.
+        """The trace of one sentence and its translation, or of a ``target`` that is given.
 
-        Of a text with several sentences ``sentence``, counted from 1, says which.
+        Of a text with several sentences ``sentence``, counted from 1, is the one meant.
         """
         if target is None:
             return self.translate(text).explanation(sentence=sentence)
@@ -302,11 +301,11 @@ class Translator:
         return self.explained(replay(self.model, source, [*written, END], spelling=spelling), target)
 
     def explained(self, trace: Trace, text: str = "") -> Looked:
-        """A trace with the run's aligner, where there is attention for it to read, and with which map to believe."""
+        """A trace with the run's aligner, where there is cross-attention, and the map that was measured as faithful."""
         from regard.explain.faithful import remembered
         from regard.explain.look import Looked
 
-        aligner = self.aligner if trace.has("decoder", "cross") else None
+        aligner = self.aligner if trace.layers("cross") else None
         name, read = "" if self.run is None else self.run.folder.name, " ".join(trace.source.words)
         return Looked(self.model, trace, "translate", name, read, aligner, text, measured=remembered(self.run))
 
@@ -321,7 +320,7 @@ class Translator:
     # Unknown words
 
     def _copied(self, parts: Sequence[Part]) -> list[str]:
-        """Each ``<unk>`` becomes the unknown source word that was looked at most as it was written (Luong et al. 2015).
+        """Each ``<unk>`` becomes the unknown source word that it attended to most (Luong et al. 2015).
 
         A word is copied again only when none is left.
         """
@@ -341,7 +340,7 @@ class Translator:
 
 
 def _with_copies(part: Part) -> str | None:
-    """The text of an output in which words were copied: its tokens alone do not say which."""
+    """The text of a part in which words were copied: its tokens do not say which."""
     return part.text if UNK in part.tokens else None
 
 
@@ -352,5 +351,5 @@ def build_model(run: Run, tokenizers: Tokenizers) -> EncoderDecoder:
 
 
 def attends(model: EncoderDecoder) -> bool:
-    """Whether the decoder looks at the source."""
+    """Whether the decoder attends to the source."""
     return any(isinstance(module, Attention) for module in model.get_submodule("decoder").modules())

@@ -1,7 +1,7 @@
-"""Tokenizers that came with a model from elsewhere: they cut as their own libraries do, and are never learned here.
+"""Tokenizers of imported models: they cut text as their own libraries do, and are never learned here.
 
-Ids are the imported model's, so a piece is found by its spelling: OPUS-MT numbers the pieces of two sentencepiece
-models in one vocabulary, fairseq those of `@@` merges in a dictionary. The special tokens come first, as everywhere.
+Ids are the imported model's and are looked up by the spelling of a piece: OPUS-MT has one vocabulary for two
+sentencepiece models, fairseq a dictionary for `@@` merges. The special tokens come first, as everywhere.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sys
 import unicodedata
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cache, cached_property, lru_cache
 from itertools import accumulate, groupby, pairwise
 from typing import Final, Literal
@@ -20,7 +20,7 @@ import sentencepiece
 
 from regard.errors import ModelError
 from regard.text.subwords import MODEL, SPACE, open_model, word_of_spaced
-from regard.text.vocabulary import SILENT, UNK, Vocabulary, VocabularyTokenizer, without_surrogates
+from regard.text.vocabulary import SILENT, UNK, Vocabulary, VocabularyTokenizer, decoded, without_surrogates
 from regard.text.words import space_words
 
 MERGES: Final = "merges.txt"
@@ -32,8 +32,7 @@ _VERSIONS = {(0, 1), (0, 2)}
 
 @dataclass(frozen=True)
 class ForeignTokenizer(VocabularyTokenizer):
-    """What they have in common: tokens that no text makes and that leave none. Those of `control` name languages and
-    the like."""
+    """What they share: `control` tokens, such as names of languages, which never come from text and leave no text."""
 
     vocabulary: Vocabulary = field(repr=False)
     control: tuple[str, ...] = ()
@@ -53,17 +52,13 @@ class ForeignTokenizer(VocabularyTokenizer):
     def join(self, pieces: Sequence[str]) -> str:
         """The text of pieces."""
 
-    def details(self) -> dict[str, float | str | list[str]]:
+    def details(self) -> dict[str, object]:
         return {"control": list(self.control)} if self.control else {}
-
-    def __getstate__(self) -> dict[str, object]:
-        """Only the fields travel to another process; what is derived from them is derived there."""
-        return {each.name: getattr(self, each.name) for each in fields(self)}
 
 
 @dataclass(frozen=True, kw_only=True)
 class SentencePieceTokenizer(ForeignTokenizer):
-    """A sentencepiece model of any kind, with a normaliser of its own; `decode` gives the text as that left it."""
+    """A sentencepiece model of any kind. Its normaliser may change a text; `decode` gives the changed text."""
 
     model: bytes = field(repr=False)
     kind: Literal["sentencepiece"] = field(default="sentencepiece", init=False)
@@ -73,7 +68,9 @@ class SentencePieceTokenizer(ForeignTokenizer):
 
     def join(self, pieces: Sequence[str]) -> str:
         text: str = self._processor.decode(list(pieces))
-        return text.replace(SPACE, " ").removeprefix(" ")  # of a piece that only the vocabulary has
+        return text.replace(SPACE, " ").removeprefix(
+            " "
+        )  # sentencepiece leaves pieces that it does not know as they are
 
     def word_of(self, pieces: Sequence[str]) -> list[int]:
         return word_of_spaced(pieces)
@@ -86,15 +83,15 @@ class SentencePieceTokenizer(ForeignTokenizer):
         return open_model(self.model)
 
 
-Merges = dict[tuple[str, str], int]  # which two pieces become one, and how early
+Merges = dict[tuple[str, str], int]  # which two pieces are merged, and the rank of the merge
 
 
 @dataclass(frozen=True, kw_only=True)
 class MergesTokenizer(ForeignTokenizer):
     """Byte-pair encoding by subword-nmt (Sennrich et al. 2016): `@@` says that a word goes on.
 
-    `codes` is the file as it is, of version 0.1 or 0.2, or fastBPE's with its counts. Words are what stands between
-    spaces: a text that was cut otherwise for training must come so. With `lower` it is read in small letters.
+    `codes` is the file itself, of version 0.1 or 0.2, or fastBPE's with its counts. Words are separated by spaces: a
+    model trained on text that was tokenized in another way needs its text tokenized so. `lower` reads small letters.
     """
 
     codes: str = field(repr=False)
@@ -112,7 +109,7 @@ class MergesTokenizer(ForeignTokenizer):
         ends = (not piece.endswith(GOES_ON) for piece in pieces[:-1])
         return list(accumulate(ends, initial=0))[: len(pieces)]
 
-    def details(self) -> dict[str, float | str | list[str]]:
+    def details(self) -> dict[str, object]:
         return super().details() | ({"lower": True} if self.lower else {})
 
     def files(self) -> dict[str, bytes]:
@@ -136,9 +133,9 @@ class MergesTokenizer(ForeignTokenizer):
 
 @dataclass(frozen=True, kw_only=True)
 class ByteMergesTokenizer(ForeignTokenizer):
-    """Byte-pair encoding on bytes, as GPT-2 and BART have it (Radford et al. 2019): no text is unknown.
+    """Byte-pair encoding on bytes, as in GPT-2 and BART (Radford et al. 2019): no text is unknown.
 
-    A text is cut into words, numbers and marks, each with the space before it; each of the 256 bytes is a letter.
+    A text is first cut into words, numbers and marks, each with the space before it.
     """
 
     codes: str = field(repr=False)
@@ -175,19 +172,19 @@ def read_merges(codes: str, end: str) -> tuple[Merges, bool]:
         first, numbers = 1, re.sub(r"(\.0+)*$", "", lines[0].split()[-1]).split(".")
         version = tuple(int(number) if number.isdecimal() else -1 for number in numbers)
     if version not in _VERSIONS:
-        raise ModelError(f"{MERGES} = {lines[0][:40]!r}: no version that is known; 0.1 and 0.2 are")
+        raise ModelError(f"{MERGES} = {lines[0][:40]!r}: not a known version; 0.1 and 0.2 are known")
     merges: Merges = {}
-    for place, line in enumerate(lines[first:], first + 1):
+    for number, line in enumerate(lines[first:], first + 1):
         parts = line.strip("\r\n ").split(" ")
         counted = counted or (len(parts) == 3 and parts[2].isdecimal())  # fastBPE, whose words end as in 0.2
         if len(parts) != 2 + counted or not all(parts):
-            raise ModelError(f"{MERGES} line {place} = {line[:40]!r}: not two pieces to merge; is the file damaged?")
-        merges.setdefault((parts[0], parts[1]), place)
+            raise ModelError(f"{MERGES} line {number} = {line[:40]!r}: not two pieces to merge; is the file damaged?")
+        merges.setdefault((parts[0], parts[1]), number)
     return merges, bool(end) and version == (0, 1) and not counted
 
 
 def merge(pieces: list[str], merges: Merges) -> list[str]:
-    """Merge neighbours, all of a kind at once, the earliest merge first, until none is left."""
+    """Merge neighbours, every pair of the lowest rank at once, until no merge is left."""
     while len(pieces) > 1:
         best = min((pair for pair in pairwise(pieces) if pair in merges), key=merges.__getitem__, default=None)
         if best is None:
@@ -197,23 +194,19 @@ def merge(pieces: list[str], merges: Merges) -> list[str]:
 
 
 def joined(pieces: Sequence[str], pair: tuple[str, str]) -> list[str]:
-    """The pieces with these two as one wherever they are neighbours, from left to right."""
-    found, place = list[str](), 0
-    while place < len(pieces):
-        both = tuple(pieces[place : place + 2]) == pair
-        found.append("".join(pair) if both else pieces[place])
-        place += 1 + both
-    return found
+    """The pieces with this pair merged wherever it occurs, from left to right."""
+    merged, index = list[str](), 0
+    while index < len(pieces):
+        both = tuple(pieces[index : index + 2]) == pair
+        merged.append("".join(pair) if both else pieces[index])
+        index += 1 + both
+    return merged
 
 
 def read_dictionary(data: bytes, where: str) -> tuple[str, ...]:
-    """The words of a fairseq dictionary (`dict.txt`: a word, a space, how often) in its order, without special ones."""
-    try:
-        lines = data.decode().splitlines()
-    except UnicodeDecodeError as problem:
-        raise ModelError(f"{where}: not UTF-8 ({problem.reason}); is the file damaged?") from problem
+    """The words of a fairseq dictionary (`dict.txt`: a word, a space, its count) in its order, without special ones."""
     words = []
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(decoded(data, where).splitlines(), 1):
         word, space, count = line.rstrip().removesuffix(" #fairseq:overwrite").rpartition(" ")
         if not space or not count.isdecimal():
             raise ModelError(f"{where} line {number} = {line[:40]!r}: not a word and its count; is the file damaged?")
@@ -223,7 +216,7 @@ def read_dictionary(data: bytes, where: str) -> tuple[str, ...]:
 
 @cache
 def _byte_letters() -> tuple[str, ...]:
-    """A letter for each of the 256 bytes: itself where it can be seen in Latin-1, else one from U+0100 on."""
+    """A letter for each of the 256 bytes: its Latin-1 character if that is visible, else one from U+0100 on."""
     seen = {*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)}
     others = iter(range(0x100, 0x200))
     return tuple(chr(byte) if byte in seen else chr(next(others)) for byte in range(256))
@@ -240,7 +233,7 @@ def _byte_words() -> re.Pattern[str]:
 
 
 def _listed(category: str) -> str:
-    """All characters of a category, as a set of `re` has them."""
+    """All characters of a category, in the syntax of a character set of `re`."""
     codes = (code for code in range(sys.maxunicode + 1) if unicodedata.category(chr(code))[0] == category)
     runs = [[code for _, code in run] for _, run in groupby(enumerate(codes), lambda pair: pair[1] - pair[0])]
     return "".join(f"\\U{run[0]:08x}-\\U{run[-1]:08x}" for run in runs)

@@ -1,4 +1,4 @@
-"""New pieces for a vocabulary that a model has learned with: they are added at its end, so that no id changes."""
+"""New pieces for the vocabulary of a trained model, added at its end, so that no id changes."""
 
 from __future__ import annotations
 
@@ -11,38 +11,39 @@ from itertools import chain, pairwise
 
 from regard.errors import SettingsError
 from regard.text.foreign import SentencePieceTokenizer, joined
-from regard.text.subwords import SPACE, SubwordTokenizer, open_model
+from regard.text.subwords import SPACE, SubwordTokenizer, open_model, piece_scores
 from regard.text.tokenizers import Tokenizers
 from regard.text.vocabulary import SPECIAL_TOKENS, UNK, Tokenizer, Vocabulary
 from regard.text.words import CharacterTokenizer, SpaceTokenizer, WordTokenizer
 
-FEWEST = 2  # times that a new piece is seen
-MANY = 0.1  # share of a vocabulary that a sentencepiece model does not have: it is that of the other side
+FEWEST = 2  # how often a new piece must occur
+MANY = 0.1  # share of a vocabulary's pieces that the other side's sentencepiece model does not have
 Word = tuple[str, ...]  # its pieces
 Pair = tuple[str, str]
 
 
 def graft_both(tokenizers: Tokenizers, source: Iterable[str], target: Iterable[str], count: int) -> Tokenizers:
-    """Tokenizers with at most `count` pieces more each, learned from the texts of both sides."""
+    """Tokenizers with at most `count` more pieces each, learned from the texts of both sides."""
     if tokenizers.source is tokenizers.target:
         both = graft(tokenizers.source, chain(source, target), count)
         return replace(tokenizers, source=both, target=both)
     if tokenizers.joint:
-        raise SettingsError(f"train.graft = {count}: here two tokenizers share one vocabulary, which stays; use 0")
-    one, other = graft(tokenizers.source, source, count), graft(tokenizers.target, target, count)
-    return replace(tokenizers, source=one, target=other)
+        raise SettingsError(f"train.graft = {count}: two tokenizers share one vocabulary, which cannot grow; use 0")
+    return replace(
+        tokenizers, source=graft(tokenizers.source, source, count), target=graft(tokenizers.target, target, count)
+    )
 
 
 def graft(tokenizer: Tokenizer, lines: Iterable[str], count: int) -> Tokenizer:
-    """The tokenizer with at most `count` pieces more: the commonest words or characters that it does not know, or the
-    merges with which byte-pair encoding would go on."""
+    """The tokenizer with at most `count` more pieces: the most frequent words or characters that it does not know, or
+    the next merges of byte-pair encoding."""
     match tokenizer:
         case WordTokenizer() | SpaceTokenizer() | CharacterTokenizer():
             if tokenizer.vocabulary.seen < tokenizer.size:
-                raise SettingsError(f"train.graft = {count}: the vocabulary ends with words of a vector file; use 0")
+                raise SettingsError(f"train.graft = {count}: the vocabulary ends with words from a vector file; use 0")
             return replace(tokenizer, vocabulary=_with_unknown(tokenizer, lines, count))
         case SubwordTokenizer() | SentencePieceTokenizer():
-            scores = _scores(tokenizer)
+            scores = piece_scores(open_model(tokenizer.model))
             new = _merges(Counter(_words(tokenizer, lines, scores)), scores, count)
             model = tokenizer.model + b"".join(piece_entry(piece, score) for piece, score in new.items())
             if isinstance(tokenizer, SentencePieceTokenizer):
@@ -50,99 +51,91 @@ def graft(tokenizer: Tokenizer, lines: Iterable[str], count: int) -> Tokenizer:
             return replace(tokenizer, model=model)
         case _:
             raise SettingsError(
-                f"train.graft = {count}: a tokenizer of kind '{tokenizer.kind}' takes no more pieces; use 0"
+                f"train.graft = {count}: a tokenizer of kind '{tokenizer.kind}' cannot get more pieces; use 0"
             )
 
 
 def origins(old: Tokenizer, new: Tokenizer) -> list[list[int]]:
-    """For each piece that was added, the ids of the old pieces that it was cut into before."""
+    """For each new piece, the ids of the old pieces that it was cut into before."""
     pieces = [new.token(number) for number in range(old.size, new.size)]
     if not isinstance(old, SubwordTokenizer | SentencePieceTokenizer):
         return [[UNK] for _ in pieces]
-    scores = _scores(old)
+    scores = piece_scores(open_model(old.model))
     cut = _cut_by_merges if _ranks(scores) else _cut_by_probability
     return [[old.id(part) for part in cut(piece, scores)] for piece in pieces]
 
 
 def recut_targets(tokenizers: Tokenizers) -> Tokenizers:
-    """Tokenizers that cut a target into the pieces that a model writes, where one sentencepiece model serves both sides
-    and does not have many of them.
+    """Tokenizers that cut a target into the pieces that the model writes, if both sides have one sentencepiece model
+    that lacks many of these pieces.
 
-    OPUS-MT has a sentencepiece model a side and one vocabulary of both; packages of Argos keep that of the source
-    alone, which is all that translating needs. A vocabulary begins with its commonest pieces, so that the nth has a
-    probability of about 1 / n (Zipf), which is enough for a unigram model.
+    OPUS-MT has a sentencepiece model for each side and one vocabulary for both; packages of Argos keep only the
+    source's model, because translating needs no other. A vocabulary begins with its most frequent pieces, so that the
+    nth has a probability of about 1 / n (Zipf), which is enough for a unigram model.
     """
-    one = tokenizers.source
-    if one is not tokenizers.target or not isinstance(one, SentencePieceTokenizer):
+    tokenizer = tokenizers.source
+    if tokenizer is not tokenizers.target or not isinstance(tokenizer, SentencePieceTokenizer):
         return tokenizers
-    ordinary, model = _scores(one), open_model(one.model)
+    model = open_model(tokenizer.model)
+    ordinary = piece_scores(model)
     special = {model.id_to_piece(number) for number in range(model.get_piece_size())} - ordinary.keys()
-    ranked = enumerate(one.vocabulary.tokens[len(SPECIAL_TOKENS) :], 1)
-    pieces = {piece: rank for rank, piece in ranked if piece not in one.control and piece not in special}
+    ranked = enumerate(tokenizer.vocabulary.tokens[len(SPECIAL_TOKENS) :], 1)
+    pieces = {piece: rank for rank, piece in ranked if piece not in tokenizer.control and piece not in special}
     if _ranks(ordinary) or sum(piece not in ordinary for piece in pieces) < MANY * len(pieces):
         return tokenizers
     scores = {piece: -math.log(rank * math.log(len(pieces))) for piece, rank in pieces.items()}
-    return replace(tokenizers, target=replace(one, model=_respelled(one.model, scores)))
+    return replace(tokenizers, target=replace(tokenizer, model=_respelled(tokenizer.model, scores)))
 
 
 def _respelled(model: bytes, scores: Mapping[str, float]) -> bytes:
     """A sentencepiece model with other ordinary pieces."""
     processor, number, kept = open_model(model), 0, list[bytes]()
+    special = processor.is_byte, processor.is_control, processor.is_unknown
     for field, chunk in _fields(model):
-        special = field != 1 or any(
-            kind(number) for kind in (processor.is_byte, processor.is_control, processor.is_unknown)
-        )
-        kept += [chunk] if special else []
+        if field != 1 or any(kind(number) for kind in special):
+            kept.append(chunk)
         number += field == 1
     return b"".join((*kept, *(piece_entry(piece, score) for piece, score in scores.items())))
 
 
 def _fields(data: bytes) -> Iterable[tuple[int, bytes]]:
     """The fields of a protocol buffer whose fields are all messages, by number."""
-    place = 0
-    while place < len(data):
-        begin, (key, place) = place, _read_varint(data, place)
-        length, place = _read_varint(data, place)
-        place += length
-        yield key >> 3, data[begin:place]
+    at = 0
+    while at < len(data):
+        begin, (key, at) = at, _read_varint(data, at)
+        length, at = _read_varint(data, at)
+        at += length
+        yield key >> 3, data[begin:at]
 
 
-def _read_varint(data: bytes, place: int) -> tuple[int, int]:
+def _read_varint(data: bytes, at: int) -> tuple[int, int]:
     """A number, and where it ends."""
     number = shift = 0
     while True:
-        byte = data[place]
-        number, shift, place = number | (byte & 0x7F) << shift, shift + 7, place + 1
+        byte = data[at]
+        number, shift, at = number | (byte & 0x7F) << shift, shift + 7, at + 1
         if byte < 0x80:
-            return number, place
+            return number, at
 
 
 def _with_unknown(
     tokenizer: WordTokenizer | SpaceTokenizer | CharacterTokenizer, lines: Iterable[str], count: int
 ) -> Vocabulary:
     known = tokenizer.vocabulary
-    found = Counter(piece for line in lines for piece in tokenizer.pieces(line) if piece not in known)
-    new = sorted(found.items(), key=lambda item: (-item[1], item[0]))[:count]
+    unknown = Counter(piece for line in lines for piece in tokenizer.pieces(line) if piece not in known)
+    new = sorted(unknown.items(), key=lambda item: (-item[1], item[0]))[:count]
     return Vocabulary(known.tokens + tuple(piece for piece, _ in new), known.counts + tuple(times for _, times in new))
 
 
-def _scores(tokenizer: SubwordTokenizer | SentencePieceTokenizer) -> dict[str, float]:
-    """The ordinary pieces of a sentencepiece model: log-probabilities or, of byte-pair encoding, ranks below zero."""
-    model = open_model(tokenizer.model)
-    special = model.is_byte, model.is_control, model.is_unknown, model.is_unused
-    ordinary = (number for number in range(model.get_piece_size()) if not any(kind(number) for kind in special))
-    return {model.id_to_piece(number): model.get_score(number) for number in ordinary}
-
-
 def _ranks(scores: Mapping[str, float]) -> bool:
-    """Whether scores are the ranks of merges."""
+    """Whether scores are the ranks of merges, not log-probabilities."""
     return all(score == int(score) for score in scores.values())
 
 
 def _words(
     tokenizer: SubwordTokenizer | SentencePieceTokenizer, lines: Iterable[str], scores: Mapping[str, float]
 ) -> Iterable[Word]:
-    """The stretches of ordinary pieces in a text, each of one word."""
+    """The words of a text as sequences of ordinary pieces; other pieces end a word."""
     for line in lines:
         word: list[str] = []
         for piece in tokenizer.pieces(line):
@@ -182,7 +175,7 @@ def _merges(words: Counter[Word], scores: Mapping[str, float], count: int) -> di
 def _replace(
     word: Word, shorter: Word, words: Counter[Word], pairs: Counter[Pair], where: dict[Pair, set[Word]]
 ) -> None:
-    """Count a word with one piece less in place of what it was."""
+    """Count a word in its shorter form, after a merge."""
     times = words.pop(word)
     for pair in pairwise(word):
         pairs[pair] -= times
@@ -194,8 +187,8 @@ def _replace(
 
 
 def piece_entry(piece: str, score: float, kind: int = 1) -> bytes:
-    """A piece as an entry of sentencepiece's file, a protocol buffer whose first field is the list of pieces: written
-    after the end of the file it is the last of them. Its kind is ordinary, if nothing else is said."""
+    """A piece as an entry of sentencepiece's file, a protocol buffer whose first field is the list of pieces: appended
+    to a file, it becomes the last piece. Kind 1 is an ordinary piece."""
     text = piece.encode()
     entry = b"\x0a" + _varint(len(text)) + text + b"\x15" + struct.pack("<f", score)
     entry += b"\x18" + _varint(kind) if kind != 1 else b""
@@ -203,12 +196,13 @@ def piece_entry(piece: str, score: float, kind: int = 1) -> bytes:
 
 
 def message(number: int, values: Mapping[int, int | bytes]) -> bytes:
-    """A field of a protocol buffer that is a message of its own, of numbers and texts."""
+    """A field of a protocol buffer that is a message of numbers and texts."""
     inside = b""
     for field, value in values.items():
-        text = isinstance(value, bytes)
-        inside += _varint(field << 3 | (2 if text else 0))
-        inside += _varint(len(value)) + value if isinstance(value, bytes) else _varint(value)
+        if isinstance(value, bytes):
+            inside += _varint(field << 3 | 2) + _varint(len(value)) + value
+        else:
+            inside += _varint(field << 3) + _varint(value)
     return _varint(number << 3 | 2) + _varint(len(inside)) + inside
 
 
@@ -218,28 +212,29 @@ def _varint(number: int) -> bytes:
 
 
 def _cut_by_merges(piece: str, scores: Mapping[str, float]) -> list[str]:
-    """As byte-pair encoding does: of two neighbours that make a piece, the best first."""
+    """As byte-pair encoding does: merge the two neighbours with the best score first."""
     parts = list(piece)
     while True:
-        found = [scores.get(left + right, -math.inf) for left, right in pairwise(parts)]
-        if not found or (best := max(found)) == -math.inf:
+        joint = [scores.get(left + right, -math.inf) for left, right in pairwise(parts)]
+        if not joint or (best := max(joint)) == -math.inf:
             return parts
-        place = found.index(best)
-        parts[place : place + 2] = [parts[place] + parts[place + 1]]
+        at = joint.index(best)
+        parts[at : at + 2] = [parts[at] + parts[at + 1]]
 
 
 def _cut_by_probability(piece: str, scores: Mapping[str, float]) -> list[str]:
-    """The most probable cut; a character without a piece stands alone, and costs as much as the rarest."""
+    """The most probable cut; a character that is no piece costs more than the rarest piece."""
     lowest = min(scores.values(), default=0.0) - 10
-    best: list[tuple[float, int]] = [(0.0, 0)]  # of the first characters: the score, and where the last part begins
+    best: list[tuple[float, int]] = [(0.0, 0)]  # of the first n characters: the score, and where the last part begins
     for end in range(1, len(piece) + 1):
         parts = ((begin, piece[begin:end]) for begin in range(end))
-        ways = [
-            (best[begin][0] + scores.get(part, lowest), begin)
-            for begin, part in parts
-            if part in scores or len(part) == 1
-        ]
-        best.append(max(ways))
+        best.append(
+            max(
+                (best[begin][0] + scores.get(part, lowest), begin)
+                for begin, part in parts
+                if part in scores or len(part) == 1
+            )
+        )
     cut, end = list[str](), len(piece)
     while end:
         begin = best[end][1]

@@ -1,7 +1,7 @@
-"""A text as a run reads it: in sentences, with the words it has never seen, and how it takes what is written otherwise.
+"""A text as a run reads it: cut into sentences, with the words that its training text did not have.
 
-A word is read in another way only if it was never seen as it is written and was seen in that way: in other capitals,
-with straight instead of curly quotes or the reverse, composed (NFC), or in ordinary instead of full width.
+Such a word is replaced by a variant that the training text did have, if there is one: with other capitals, with
+straight instead of curly quotes or the reverse, composed (NFC), or in ordinary instead of full width.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from regard.text.sentences import Cut, cut
 from regard.text.vocabulary import SPECIAL_TOKENS, Tokenizer, Vocabulary
 from regard.text.words import JOINER, Case, SpaceTokenizer, WordTokenizer, lowered, space_spans, split_words, word_spans
 
-# Which words a run has seen: its vocabulary, where that is one of words, else the words counted as it was learned.
+# Which words a run has seen: its vocabulary, if that consists of words, else the words counted when it was learned.
 
 COUNTED: Final = "words.tsv"
-MOST: Final = 300_000  # words that are remembered, the commonest
-_SAMPLE = 2000  # words that tell which script a run reads
-_FIRST_UNSPACED = "\u0e00"  # no script before this one, Thai, is written without spaces
+MOST: Final = 300_000  # words that are kept, the most frequent ones
+_SAMPLE = 2000  # words from which the script of a run is found
+_FIRST_UNSPACED = "\u0e00"  # Thai: no script before it is written without spaces
 _UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN")
 
 
 def count_words(lines: Iterable[str], case: Case, counts: Counter[str]) -> Iterator[str]:
-    """The same lines, whose words are counted as something else reads them."""
+    """Yield the lines unchanged, and count their words on the way."""
     for line in lines:
         pieces = (piece.removeprefix(JOINER) or piece for piece in split_words(line))
         counts.update(_key(part, case) for piece in pieces for part in _parts(piece))
@@ -44,17 +44,14 @@ def commonest(counts: Counter[str]) -> Vocabulary:
 
 @dataclass(frozen=True)
 class KnownWords:
-    """The words that a run has seen, without torch and without its model.
-
-    In a vocabulary of words, what is not known cannot be read; a tokenizer of another kind spells it all the same.
-    """
+    """The words that a run saw in training. A word tokenizer reads all others as `<unk>`, other kinds spell them."""
 
     tokenizer: Tokenizer
-    counted: Vocabulary  # of a tokenizer of words its vocabulary
+    counted: Vocabulary  # the vocabulary itself, if that consists of words
 
     @property
     def whole(self) -> bool:
-        """Whether a word that is not known is `<unk>`."""
+        """Whether a word that was not seen is `<unk>`."""
         return isinstance(self.tokenizer, WordTokenizer | SpaceTokenizer)
 
     def __contains__(self, word: str) -> bool:
@@ -67,7 +64,7 @@ class KnownWords:
                 return _key(word, getattr(self.tokenizer, "case", "keep")) in self.counted
 
     def spans(self, text: str) -> list[tuple[int, int]]:
-        """Where the words and marks of a text are; in scripts without spaces each letter is a word."""
+        """Where words and marks begin and end; in scripts without spaces each letter is a word."""
         match self.tokenizer:
             case WordTokenizer():
                 return word_spans(text)
@@ -76,18 +73,11 @@ class KnownWords:
             case _:
                 return [span for start, end in word_spans(text) for span in _split_span(text, start, end)]
 
-    def in_other_case(self, word: str) -> str | None:
-        """The commonest word that differs from this one in case alone."""
-        found = self._by_small_letters.get(word.lower())
-        return found if found != word else None
-
     @cached_property
-    def _by_small_letters(self) -> dict[str, str]:
-        found: dict[str, str] = {}
-        for token in self.counted:
-            word = token.removeprefix(JOINER) or token
-            found.setdefault(word.lower(), word)
-        return found
+    def by_small_letters(self) -> dict[str, str]:
+        """The most frequent word for each spelling in small letters."""
+        words = [token.removeprefix(JOINER) or token for token in self.counted]
+        return {word.lower(): word for word in reversed(words)}
 
     @cached_property
     def script(self) -> str:
@@ -97,17 +87,14 @@ class KnownWords:
 
 def script_of(text: str) -> str:
     """The name of the script that most letters are in: Latin, Arabic; empty without letters."""
-    names = Counter(unicodedata.name(letter, " ").split()[:1][0] for letter in text if _is_named(letter))
+    letters = (unicodedata.name(letter, "") for letter in text if letter.isalpha())
+    names = Counter(name.split()[0] for name in letters if name)
     name = names.most_common(1)[0][0] if names else ""
     return {"CJK": "Chinese"}.get(name, name.capitalize())
 
 
-def _is_named(letter: str) -> bool:
-    return letter.isalpha() and bool(unicodedata.name(letter, ""))
-
-
 def _key(word: str, case: Case) -> str:
-    """How a word is counted: as the tokenizer sees it."""
+    """A word as it is counted: without its capitals, if these are marks."""
     return lowered(word)[1] if case == "mark" else word
 
 
@@ -120,29 +107,29 @@ def _split_span(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     if all(character < _FIRST_UNSPACED for character in text[start:end]):
         yield start, end
         return
-    for place in range(start, end):
-        if is_unspaced(text[place]):
-            if start < place:
-                yield start, place
-            yield place, place + 1
-            start = place + 1
+    for index in range(start, end):
+        if is_unspaced(text[index]):
+            if start < index:
+                yield start, index
+            yield index, index + 1
+            start = index + 1
     if start < end:
         yield start, end
 
 
 def is_unspaced(character: str) -> bool:
-    """Whether it is of a script without spaces between words."""
+    """Whether its script is written without spaces between words."""
     return character >= _FIRST_UNSPACED and unicodedata.name(character, "").startswith(_UNSPACED)
 
 
 _STRAIGHT = str.maketrans({"’": "'", "‘": "'", "ʼ": "'", "“": '"', "”": '"', "„": '"', "…": "..."})
 _CURLY = str.maketrans({"'": "’", '"': "”"})
-_NAMED = 10  # unknown words that a warning names
+_NAMED = 10  # how many unknown words a remark lists
 
 
 @dataclass(frozen=True)
 class Unknown:
-    """A word that a run has never seen, and where it is, in characters."""
+    """A word that a run has never seen, and where it is in the text."""
 
     start: Annotated[int, Field(description="Its first character.")]
     end: Annotated[int, Field(description="The one behind its last.")]
@@ -154,9 +141,9 @@ class Reading:
     """One sentence as it is read."""
 
     text: str
-    unknown: tuple[Unknown, ...] = ()  # places in the sentence as it was written
-    words: int = 0  # that have a letter in them
-    left: bool = False  # nothing of it was ever seen: it stays as it is
+    unknown: tuple[Unknown, ...] = ()  # positions in the sentence as it was written
+    words: int = 0  # words with at least one letter
+    left: bool = False  # no word of it was ever seen: it is not translated
 
 
 @dataclass(frozen=True)
@@ -170,7 +157,7 @@ class Passage:
 
     @cached_property
     def unknown(self) -> tuple[Unknown, ...]:
-        """The words never seen, at their places in the text."""
+        """The words never seen, with their positions in the text."""
         pairs = zip(self.cut.spans, self.readings, strict=True)
         return tuple(
             Unknown(first + each.start, first + each.end, each.word)
@@ -180,21 +167,21 @@ class Passage:
 
     @property
     def read_as(self) -> str:
-        """The text as it was read, where that differs from how it was written."""
+        """The text as it was read, if that differs from how it was written; else empty."""
         whole = self.cut.join([reading.text for reading in self.readings])
         return whole if whole != self.text else ""
 
     def remarks(self, output: str, language: str = "") -> list[str]:
-        """What a person should know who reads the output, in plain sentences."""
+        """Sentences for people who read the output: what was left out, copied or in doubt."""
         return [*self._of_left(), *self._of_unknown(output), *self._of_doubt(language)]
 
     def _of_left(self) -> Iterator[str]:
-        left = [place for place, reading in enumerate(self.readings) if reading.left and reading.words]
+        left = [index for index, reading in enumerate(self.readings) if reading.left and reading.words]
         if not left or self.known is None:
             return
         which = "this sentence" if len(self.readings) == 1 else f"sentence {left[0] + 1}"
         which, stay = (which, "left as it is") if len(left) == 1 else (f"{len(left)} sentences", "left as they are")
-        script, own = script_of("".join(self.readings[place].text for place in left)), self.known.script
+        script, own = script_of("".join(self.readings[index].text for index in left)), self.known.script
         why = f" ({script} script; this run reads {own})" if script != own and script and own else ""
         yield f"no word of {which} was in the training text{why}: {stay}"
 
@@ -203,15 +190,12 @@ class Passage:
         words = list(dict.fromkeys(each.word for reading in translated for each in reading.unknown))
         if not words or self.known is None:
             return
-        whole = output.casefold()  # a word that began the source need not begin the output
-        there = {piece.removeprefix(JOINER) for piece in split_words(whole)}
-        lost = [word for word in words if word.casefold() not in there and word.casefold() not in whole]
-        if not self.known.whole:  # they are spelled, in one way or another
-            lost = []
-        named = [f"{word} (copied)" if word.casefold() in there else word for word in words if word not in lost]
-        count = _never_seen(len(words))
+        whole = output.casefold()  # a capital at the beginning of the source need not be one in the output
+        written = {piece.removeprefix(JOINER) for piece in split_words(whole)}
+        lost = [word for word in words if self.known.whole and word.casefold() not in whole]
+        named = [f"{word} (copied)" if word.casefold() in written else word for word in words if word not in lost]
         kept = f": {_listed(named)}" if named else ""
-        yield f"{count}{kept}{f'; left out: {_listed(lost)}' if lost else ''}"
+        yield f"{_never_seen(len(words))}{kept}{f'; left out: {_listed(lost)}' if lost else ''}"
 
     def _of_doubt(self, language: str) -> Iterator[str]:
         translated = [reading for reading in self.readings if not reading.left]
@@ -227,15 +211,13 @@ def _never_seen(count: int) -> str:
 
 
 def unseen(text: str, known: KnownWords | None) -> tuple[tuple[Unknown, ...], str]:
-    """The words of a text that is read as it is written which a run has never seen, and a sentence about them."""
-    spans = [] if known is None else known.spans(text)
-    found = tuple(Unknown(start, end, text[start:end]) for start, end in spans if _is_unseen(text[start:end], known))
-    words = list(dict.fromkeys(each.word for each in found))
-    return found, f"{_never_seen(len(words))}: {_listed(words)}" if words else ""
-
-
-def _is_unseen(word: str, known: KnownWords | None) -> bool:
-    return known is not None and word not in known and any(map(str.isalpha, word))
+    """The words of a text that a run has never seen, and a sentence about them. The text is read without variants."""
+    if known is None:
+        return (), ""
+    words = (Unknown(start, end, text[start:end]) for start, end in known.spans(text))
+    unknown = tuple(each for each in words if each.word not in known and any(map(str.isalpha, each.word)))
+    names = list(dict.fromkeys(each.word for each in unknown))
+    return unknown, f"{_never_seen(len(names))}: {_listed(names)}" if names else ""
 
 
 def _listed(words: list[str]) -> str:
@@ -244,44 +226,47 @@ def _listed(words: list[str]) -> str:
 
 
 def read(text: str, known: KnownWords | None) -> Passage:
-    """Cut a text and read its sentences. A run that does not say what it has seen reads everything as it is."""
-    found = cut(text)
-    return Passage(text, found, tuple(_read(sentence, known) for sentence in found.sentences), known)
+    """Cut a text and read its sentences; without known words they are read as they are written."""
+    parts = cut(text)
+    return Passage(text, parts, tuple(_read(sentence, known) for sentence in parts.sentences), known)
 
 
 def whole(text: str) -> Passage:
-    """A text that is no sentences, such as numbers: it is read at once and as it is, unless it is empty."""
-    given = bool(text.strip())
-    return Passage(text, Cut((text,), ("", "")) if given else Cut((), (text,)), (Reading(text),) * given, None)
+    """A text that has no sentences, such as numbers, in one piece; nothing if it is empty."""
+    if not text.strip():
+        return Passage(text, Cut((), (text,)), (), None)
+    return Passage(text, Cut((text,), ("", "")), (Reading(text),), None)
 
 
 def _read(sentence: str, known: KnownWords | None) -> Reading:
     if known is None:
         return Reading(sentence)
-    written, place, unknown, words, seen = "", 0, [], 0, False
+    text, done, unknown, words, seen = "", 0, [], 0, False
     for start, end in known.spans(sentence):
         word = sentence[start:end]
-        lettered, solid = any(map(str.isalpha, word)), any(map(str.isalnum, word))
-        words += lettered
-        as_read = word if word in known else _otherwise(word, known)
-        if as_read is None and (lettered or (known.whole and solid)):
+        has_letter, has_sign = any(map(str.isalpha, word)), any(map(str.isalnum, word))
+        words += has_letter
+        variant = _variant(word, known)
+        if variant is None and (has_letter or (known.whole and has_sign)):
             unknown.append(Unknown(start, end, word))
-        seen = seen or (solid and as_read is not None)
-        written += sentence[place:start] + (as_read or word)
-        place = end
+        seen = seen or (has_sign and variant is not None)
+        text += sentence[done:start] + (variant or word)
+        done = end
     if not seen:
         return Reading(sentence, tuple(unknown), words, left=True)
-    return Reading(written + sentence[place:], tuple(unknown), words)
+    return Reading(text + sentence[done:], tuple(unknown), words)
 
 
-def _otherwise(word: str, known: KnownWords) -> str | None:
-    """Another way to write a word, in which it was seen."""
+def _variant(word: str, known: KnownWords) -> str | None:
+    """The word, or else another way to write it, in which it was seen."""
+    if word in known:
+        return word
     forms = [word, unicodedata.normalize("NFC", word), word.translate(_STRAIGHT), word.translate(_CURLY)]
     if any("\uff00" <= character <= "\uffef" for character in word):
         forms.append(unicodedata.normalize("NFKC", word))
     for form in dict.fromkeys(forms):
         if form in known:
             return form
-        if other := known.in_other_case(form):
+        if (other := known.by_small_letters.get(form.lower(), form)) != form:
             return other
     return None

@@ -1,8 +1,8 @@
-"""Where a sentence ends: the one place that cuts running text, for everybody who gets a text from a person.
+"""Running text is cut into sentences.
 
-Lines are always apart. Within a line a stop (. ! ? … । ؟ 。 and their kin) ends a sentence if white space follows, or
-none is needed in that script, unless the stop belongs to an abbreviation, an initial, a number or an ellipsis, or a
-quotation goes on in lower case. What stands around sentences (spaces, line breaks, bullets, emoji) is kept as it is.
+A line break always ends a sentence. Within a line a stop (. ! ? … । ؟ 。 and others) ends one if white space follows or
+the script needs none, unless the stop belongs to an abbreviation, an initial, a number or an ellipsis, or a quotation
+goes on in lower case. What is around sentences (spaces, line breaks, bullets, emoji) is kept as it is.
 """
 
 from __future__ import annotations
@@ -13,18 +13,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-_NEAR = 100  # characters on either side of a stop that tell what it is
+_NEAR = 100  # how many characters around a stop are looked at
 _LINE = re.compile(r"[^\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+")
 _CLOSING = "\"'”’“»›«)\\]}」』）】〉》"
 _STOP = re.compile(
     r"(?P<signs>[।॥؟۔。！？｡]+[.!?…]*|[.!?…‼⁇⁈⁉]+[।॥؟۔。！？｡]+|[.!?…‼⁇⁈⁉]+)"
     rf"(?P<closed>[{_CLOSING}]*(?:[ \u00a0\u202f][»›](?![^\W_]))*)"
 )
-_DENSE = frozenset("।॥؟۔。！？｡")  # what follows these needs no space before it
+_DENSE = frozenset("।॥؟۔。！？｡")  # no space is needed after these
 _OPENING = re.compile(r"[\s\"'“‘«„»‹›¿¡(\[{「『（【〈《—–-]*")
-_TOKEN = re.compile(r"[^\s\"'“”‘’«»„(\[{—–/]*$")  # what stands before a full stop, without opening marks
+_TOKEN = re.compile(r"[^\s\"'“”‘’«»„(\[{—–/]*$")  # the word before a full stop, without opening marks
 _INITIALS = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]")  # J, U.S, z.B
 _ROMAN = re.compile(r"[IVXLC]{2,}")
+_WORD = re.compile(r"[^\W\d_]+")
 _BULLET = re.compile(
     r"(?:[-–—•·‣◦▪●○*+>#]+|(?:\d{1,3}|[a-zA-Z])\)|\(\d{1,3}\))\s+(?=\S)|(?P<number>\d{1,3})\.\s+(?P<word>[^\W\d_]+)"
 )
@@ -35,7 +36,7 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# Never the end of a sentence: a name, or what it is short for, follows.
+# Never the end of a sentence: a name or an explanation follows.
 _TITLES: Final = _words(
     "mr mrs ms mx dr prof st ste rev fr gen col sgt capt cpt lt maj cmdr hon gov sen rep pres mgr msgr m mm mme mmes "
     "mlle mlles me hr hrn frl dipl ing sr. sra srta sres d dña dott sig sigg sig.ra shri smt vs cf viz ca sog bzw vgl "
@@ -57,7 +58,7 @@ _MONTHS: Final = _words(
 )
 _DAYS: Final = _words("monday tuesday wednesday thursday friday saturday sunday")
 _BEFORE_ORDINALS: Final = _words("der die das dem den des am im vom zum zur beim ein einen eine jeder jeden seit bis")
-# Words that begin a sentence rather than a name: after an initial they tell the two apart.
+# After an initial, one of these words begins a sentence; another word is probably a name.
 _OPENERS: Final = _words(
     "the a an it he she we they i you this that these those there his her its our their my your in on at but and or so "
     "if when while where who what why how not no yes then after before because as for with is are was were do does did "
@@ -68,7 +69,7 @@ _OPENERS: Final = _words(
 
 @dataclass(frozen=True)
 class Cut:
-    """A text as sentences, and what stands before, between and after them."""
+    """The sentences of a text, and what is before, between and after them."""
 
     sentences: tuple[str, ...]
     between: tuple[str, ...]  # one more than there are sentences
@@ -76,28 +77,27 @@ class Cut:
     @property
     def spans(self) -> tuple[tuple[int, int], ...]:
         """Where each sentence begins and ends in the text, in characters."""
-        found, place = [], 0
+        spans, at = [], 0
         for gap, sentence in zip(self.between, self.sentences, strict=False):
-            place += len(gap)
-            found.append((place, place + len(sentence)))
-            place += len(sentence)
-        return tuple(found)
+            at += len(gap)
+            spans.append((at, at + len(sentence)))
+            at += len(sentence)
+        return tuple(spans)
 
     def join(self, outputs: Sequence[str]) -> str:
-        """One text again, with an output in place of each sentence."""
-        pairs = zip(self.between, outputs, strict=False)
-        assert len(outputs) == len(self.sentences)
+        """The text with an output in place of each sentence."""
+        pairs = zip(self.between[:-1], outputs, strict=True)
         return "".join(gap + output for gap, output in pairs) + self.between[-1]
 
 
 def cut(text: str) -> Cut:
-    """Cut a text into sentences; put together again, with what is between them, they are the text."""
-    sentences, between, place = [], [], 0
+    """Cut a text into sentences; together with what is between them they are the text."""
+    sentences, between, done = [], [], 0
     for start, end in _spans(text):
-        between.append(text[place:start])
+        between.append(text[done:start])
         sentences.append(text[start:end])
-        place = end
-    return Cut(tuple(sentences), (*between, text[place:]))
+        done = end
+    return Cut(tuple(sentences), (*between, text[done:]))
 
 
 def _spans(text: str) -> Iterator[tuple[int, int]]:
@@ -111,9 +111,8 @@ def _spans(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _ends(text: str, start: int, last: int) -> Iterator[int]:
-    """Where the sentences of a line end, but for the last one."""
-    first = _first_letter(text, start, last)
-    lowered = first is not None and first.islower()  # text without capitals
+    """Where the sentences of a line end, except the last one."""
+    lowered = next(filter(str.isalpha, text[start:last]), "").islower()  # text without capitals
     begin = _after_bullets(text, start, last)
     for stop in _STOP.finditer(text, begin, last):
         end = stop.end()
@@ -131,50 +130,40 @@ def _is_end(text: str, begin: int, last: int, stop: re.Match[str], *, lowered: b
     opening = _OPENING.match(text, stop.end(), last)
     assert opening
     after = text[opening.end() : min(last, opening.end() + _NEAR)]
-    if not after or after[0] in ".!?…":  # nothing but marks: either they are no sentence, or one with what is before
+    if not after or after[0] in ".!?…":  # nothing but marks follows, or more stops
         return not after
     small = after[0].islower()
     if dense or (signs == "." and not closed):
         return dense or _full_stop(text[max(begin, stop.start() - _NEAR) : stop.start()], after, small=small)
-    lasting = closed or signs == "…" or signs.endswith("..")  # a quotation or an ellipsis may be in mid-sentence
+    lasting = closed or signs == "…" or signs.endswith("..")  # a quotation or an ellipsis within a sentence
     return not small or (lowered and not lasting)
 
 
 def _full_stop(before: str, after: str, *, small: bool) -> bool:
-    """Whether a single full stop is more than the dot of an abbreviation, an initial or an ordinal."""
-    match = _TOKEN.search(before)
-    token = match[0] if match else ""
-    name, follows = token.lower(), _first_word(after)
-    opens = follows.lower() in _OPENERS and not small
+    """Whether a full stop ends a sentence: not the dot of an abbreviation, an initial or an ordinal."""
+    match, following = _TOKEN.search(before), _WORD.match(after)
+    token, follows = match[0] if match else "", following[0].lower() if following else ""
+    name = token.lower()
     if name in _TITLES or (small and before.endswith(". ")):  # Dr. No, wait . . . what
         return False
     if name in _NUMBERED and after[0].isnumeric():
         return False
     if name in _EITHER:
-        return not small and not after[0].isnumeric() and follows.lower() not in _MONTHS | _DAYS
+        return not small and not after[0].isnumeric() and follows not in _MONTHS | _DAYS
     if token.isdecimal():
         previous = before[: len(before) - len(token)].split()[-1:]
         ordinal = len(token) <= 2 and bool(previous) and previous[0].lower() in _BEFORE_ORDINALS
-        return not (small or ordinal or (len(token) <= 2 and follows.lower() in _MONTHS))
+        return not (small or ordinal or (len(token) <= 2 and follows in _MONTHS))
     if _INITIALS.fullmatch(token):
-        return opens
+        return follows in _OPENERS and not small
     return not (small and _ROMAN.fullmatch(token))
 
 
-def _first_word(text: str) -> str:
-    match = re.match(r"[^\W\d_]+", text)
-    return match[0] if match else ""
-
-
-def _first_letter(text: str, start: int, end: int) -> str | None:
-    return next((character for character in text[start:end] if character.isalpha()), None)
-
-
-# What is not of the sentence
+# What does not belong to a sentence
 
 
 def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
-    """Without the space, the bullets and the symbols around it."""
+    """The span without spaces, bullets and symbols around it."""
     start = _after_bullets(text, start, end)
     if (face := _FACE.search(text[start:end])) and start + face.start() > start:
         end = start + face.start()
@@ -198,13 +187,13 @@ def _after_bullets(text: str, start: int, end: int) -> int:
     return start
 
 
-def _is_symbol(text: str, place: int) -> bool:
-    """Whether an emoji, an arrow, a star and the like stands here; a degree or a trade mark belongs to its word."""
-    character = text[place]
+def _is_symbol(text: str, index: int) -> bool:
+    """Whether this character is an emoji, an arrow, a star or the like; a degree or trade mark belongs to its word."""
+    character = text[index]
     if character < "\u200d":
         return False
-    if character in "\u200d\ufe0e\ufe0f\u20e3":  # parts of an emoji, if there is one beside
-        return any(0 <= near < len(text) and _is_picture(text[near]) for near in (place - 1, place - 2, place + 1))
+    if character in "\u200d\ufe0e\ufe0f\u20e3":  # parts of an emoji, if one is near
+        return any(0 <= near < len(text) and _is_picture(text[near]) for near in (index - 1, index - 2, index + 1))
     return _is_picture(character)
 
 
@@ -215,5 +204,5 @@ def _is_picture(character: str) -> bool:
 
 
 def one_line(text: str) -> str:
-    """A text in one line, whatever is in it: one line in, one line out."""
+    """A text in one line, with spaces in place of line breaks."""
     return " ".join(text.splitlines())

@@ -18,11 +18,11 @@ from typing import Final, Literal
 import sentencepiece
 
 from regard.errors import DataError, ModelError
-from regard.text.vocabulary import END, PAD, SPECIAL_TOKENS, START, UNK, Tokenizer, describe, without_surrogates
+from regard.text.vocabulary import END, PAD, SPECIAL_TOKENS, START, UNK, Tokenizer, without_surrogates
 from regard.text.words import MARKS, Case, mark_words, space_words, unmark_words
 
 SubwordKind = Literal["bpe", "unigram"]
-SPACE: Final = "▁"  # sentencepiece's mark: this piece had a space before it
+SPACE: Final = "▁"  # sentencepiece's mark for a space before a piece
 MODEL: Final = "sentencepiece.model"
 SAMPLING: Final[dict[SubwordKind, float]] = {"bpe": 0.1, "unigram": 0.2}
 
@@ -37,10 +37,9 @@ _CANDIDATES = 32  # ways to cut one word that unigram sampling chooses from
 class SubwordTokenizer(Tokenizer):
     """A sentencepiece model. No text is unknown: a character it never saw is spelled in bytes.
 
-    Text is taken as it is (no Unicode normalisation), but runs of whitespace are one space, and so is the
-    mark "▁" itself. `sampling` is the strength of `sample`: for BPE the probability that a merge is left
-    out, for unigram the exponent α on the probabilities (small is wild). With `case` "mark" a capital is a word of its
-    own before its word, see `regard.text.words`.
+    There is no Unicode normalisation, but a run of whitespace becomes one space, and so does the mark "▁" itself.
+    `sampling` is the strength of `sample`: for BPE the probability that a merge is left out, for unigram the exponent α
+    of the probabilities (a small α is more random). `case` is explained in `regard.text.words`.
     """
 
     kind: SubwordKind
@@ -60,9 +59,9 @@ class SubwordTokenizer(Tokenizer):
         seed: int = 0,
         case: Case = "keep",
     ) -> SubwordTokenizer:
-        """Learn from a stream of lines, of which at most `sentences`, drawn evenly, are kept in memory.
+        """Learn from a stream of lines, of which at most `sentences`, drawn at random, are kept in memory.
 
-        There are at most `size` pieces: fewer where the text has no more, and more where its characters need them.
+        There are at most `size` pieces: fewer if the text has no more, and more if its characters need them.
         `coverage` is the share of the corpus's characters that get a piece of their own; the rest are bytes.
         """
         chosen = draw(lines, sentences, Random(seed))
@@ -81,10 +80,8 @@ class SubwordTokenizer(Tokenizer):
         return self._processor.encode(_prepared(text, self.case))
 
     def sample(self, text: str, random: Random) -> list[int]:
-        """Cut each word at random. Only `random` decides, so a training run can be repeated.
-
-        (sentencepiece can sample by itself, but from a generator that cannot be set back.)
-        """
+        """Cut each word at random. All randomness comes from `random`, so that a training run can be repeated:
+        sentencepiece's own sampling has a generator that cannot be reset."""
         cut = self._drop_merges if self.kind == "bpe" else self._choose
         words = [SPACE + word for word in _prepared(text, self.case).split(" ") if word]
         symbols = _MARKED if self.case == "mark" else ()
@@ -103,9 +100,11 @@ class SubwordTokenizer(Tokenizer):
     def word_of(self, pieces: Sequence[str]) -> list[int]:
         return word_of_spaced(pieces, marks=_MARKED if self.case == "mark" else ())
 
+    def details(self) -> dict[str, object]:
+        return {"sampling": self.sampling} | ({"case": self.case} if self.case != "keep" else {})
+
     def files(self) -> dict[str, bytes]:
-        details = {"sampling": self.sampling} | ({"case": self.case} if self.case != "keep" else {})
-        return describe(self.kind, details) | {MODEL: self.model}
+        return super().files() | {MODEL: self.model}
 
     @cached_property
     def _processor(self) -> sentencepiece.SentencePieceProcessor:
@@ -113,41 +112,36 @@ class SubwordTokenizer(Tokenizer):
 
     @cached_property
     def _scores(self) -> dict[str, float]:
-        """The score of each ordinary piece: a merge's rank, or a log-probability."""
-        processor = self._processor
-        ordinary = (n for n in range(self.size) if not (n <= UNK or processor.is_byte(n)))
-        return {processor.id_to_piece(n): processor.get_score(n) for n in ordinary}
+        return piece_scores(self._processor)
 
     def _spell(self, piece: str) -> list[int]:
-        """The id of a piece, or those of its bytes where it has none."""
+        """The id of a piece, or the ids of its bytes."""
         if piece in self._scores:
             return [self.id(piece)]
         return [self.id(f"<0x{byte:02X}>") for byte in piece.encode()]
 
     def _drop_merges(self, word: str, random: Random) -> list[int]:
-        """BPE-dropout: at every step each possible merge is overlooked with probability `sampling`."""
+        """BPE-dropout: at every step each possible merge is left out with probability `sampling`."""
         pieces, scores = list(word), self._scores
         while True:
-            best, place = -math.inf, -1
+            best, at = -math.inf, -1
             for index, (left, right) in enumerate(pairwise(pieces)):
                 score = scores.get(left + right, -math.inf)
                 if score > best and random.random() >= self.sampling:
-                    best, place = score, index
-            if place < 0:
+                    best, at = score, index
+            if at < 0:
                 return [number for piece in pieces for number in self._spell(piece)]
-            pieces[place : place + 2] = [pieces[place] + pieces[place + 1]]
+            pieces[at : at + 2] = [pieces[at] + pieces[at + 1]]
 
     def _choose(self, word: str, random: Random) -> list[int]:
-        """Unigram sampling: a segmentation x of the word with probability proportional to P(x)^α.
-
-        The unigram model scores words independently, so choosing word by word is choosing sentences.
-        """
+        """Unigram sampling: a segmentation x of the word with probability proportional to P(x)^α. Words are scored
+        independently, so sampling word by word is the same as sampling a sentence."""
         segmentations, weights = self._segmentations(word)
         return random.choices(segmentations, weights)[0]
 
     @cached_property
     def _segmentations(self) -> Callable[[str], tuple[list[list[int]], list[float]]]:
-        """The best ways to cut a word with their weights, remembered for the words that come most often."""
+        """The best segmentations of a word with their weights, cached for frequent words."""
 
         def segment(word: str) -> tuple[list[list[int]], list[float]]:
             ways = self._processor.nbest_encode(word.removeprefix(SPACE), nbest_size=_CANDIDATES)
@@ -156,16 +150,12 @@ class SubwordTokenizer(Tokenizer):
 
         return lru_cache(maxsize=1 << 16)(segment)
 
-    def __getstate__(self) -> dict[str, object]:
-        """Only the fields travel to another process; what is derived from them is derived there."""
-        return {"kind": self.kind, "model": self.model, "sampling": self.sampling, "case": self.case}
-
 
 def open_model(model: bytes) -> sentencepiece.SentencePieceProcessor:
     """A sentencepiece model, all of whose pieces can be read."""
     try:
         processor = sentencepiece.SentencePieceProcessor()
-        processor.load(model_proto=model or b"\0")  # an empty one would be passed over
+        processor.load(model_proto=model or b"\0")  # sentencepiece does not complain of an empty one
         for number in range(processor.get_piece_size()):
             processor.id_to_piece(number)
     except (RuntimeError, ValueError) as problem:  # a piece may not be UTF-8
@@ -173,10 +163,17 @@ def open_model(model: bytes) -> sentencepiece.SentencePieceProcessor:
     return processor
 
 
-def word_of_spaced(pieces: Sequence[str], space: str = SPACE, marks: tuple[str, ...] = ()) -> list[int]:
-    """For each piece its word, where a word begins with a mark of space.
+def piece_scores(processor: sentencepiece.SentencePieceProcessor) -> dict[str, float]:
+    """The score of each ordinary piece: a log-probability or, in byte-pair encoding, a rank below zero."""
+    special = processor.is_byte, processor.is_control, processor.is_unknown, processor.is_unused
+    ordinary = (n for n in range(processor.get_piece_size()) if not any(kind(n) for kind in special))
+    return {processor.id_to_piece(n): processor.get_score(n) for n in ordinary}
 
-    A bare mark, of space or case, belongs to the word that follows, and at the end to the word before.
+
+def word_of_spaced(pieces: Sequence[str], space: str = SPACE, marks: tuple[str, ...] = ()) -> list[int]:
+    """The word of each piece, where the first piece of a word begins with `space`.
+
+    A piece that is only a mark, of space or case, belongs to the next word, and at the end to the last one.
     """
     word, words, bare = -1, [], False
     for piece in pieces:
@@ -187,38 +184,41 @@ def word_of_spaced(pieces: Sequence[str], space: str = SPACE, marks: tuple[str, 
 
 
 def plain(text: str) -> str:
-    """Text as sentencepiece is given it: single spaces, and characters that UTF-8 can hold."""
+    """Text as sentencepiece gets it: single spaces, and characters that UTF-8 can hold."""
     return " ".join(space_words(without_surrogates(text).replace(SPACE, " ")))
 
 
 def _prepared(text: str, case: Case) -> str:
-    """The same, with marks for capitals where the tokenizer has them."""
+    """The same, with marks for capitals if the tokenizer has them."""
     return plain(text) if case == "keep" else " ".join(mark_words(space_words(plain(text))))
 
 
 def draw(lines: Iterable[str], count: int, random: Random) -> list[str]:
-    """At most `count` lines of a stream, each with the same chance, in one pass (reservoir sampling)."""
+    """At most `count` lines of a stream, each with the same probability, in one pass (reservoir sampling)."""
     stream = iter(lines)
     kept = list(islice(stream, count))
     for seen, line in enumerate(stream, start=count + 1):
-        place = int(random.random() * seen)
-        if place < count:
-            kept[place] = line
+        index = int(random.random() * seen)
+        if index < count:
+            kept[index] = line
     return kept
 
 
 def _train(kind: SubwordKind, lines: list[str], size: int, coverage: float, symbols: tuple[str, ...]) -> bytes:
-    """Run sentencepiece's trainer, with the size asked for or else the smallest that works."""
+    """Run sentencepiece's trainer with this size or, if that is too small, with the smallest that works."""
     try:
         return _train_exactly(kind, lines, size, coverage, symbols)
     except RuntimeError as problem:
         if not (least := re.search(r"required_chars\. \d+ vs (\d+)", str(problem))):
-            raise _explain(kind, str(problem)) from problem
+            message = f"{kind}: sentencepiece cannot learn from this text; it says: {problem}"
+            if "sentences_.empty()" in str(problem):
+                message = f"lines = 0: {kind} has nothing to learn from; give it text"
+            raise DataError(message) from problem
     return _train_exactly(kind, lines, int(least[1]), coverage, symbols)
 
 
 def _train_exactly(kind: SubwordKind, lines: list[str], size: int, coverage: float, symbols: tuple[str, ...]) -> bytes:
-    """Quietly, with our special ids; of a size that the text has no pieces for it takes what there is."""
+    """Train without output, with our special ids; a size that is too large for the text is reduced."""
     model = io.BytesIO()
     pad, start, end, unknown = SPECIAL_TOKENS
     sentencepiece.SentencePieceTrainer.train(
@@ -244,10 +244,3 @@ def _train_exactly(kind: SubwordKind, lines: list[str], size: int, coverage: flo
         unk_piece=unknown,
     )
     return model.getvalue()
-
-
-def _explain(kind: SubwordKind, complaint: str) -> DataError:
-    """sentencepiece's complaint in our words."""
-    if "sentences_.empty()" in complaint:
-        return DataError(f"lines = 0: {kind} has nothing to learn from; give it text")
-    return DataError(f"{kind}: sentencepiece cannot learn from this text; it says: {complaint}")

@@ -1,4 +1,4 @@
-"""Where the names of tokenizers become tokenizers, and the two that a translator needs."""
+"""Learning and loading tokenizers by the name of their kind, and the pair of them that a translator needs."""
 
 from __future__ import annotations
 
@@ -28,11 +28,12 @@ from regard.text.vocabulary import (
     Kind,
     Tokenizer,
     Vocabulary,
+    decoded,
 )
 from regard.text.words import ByteTokenizer, Case, CharacterTokenizer, SpaceTokenizer, WordTokenizer
 
 KINDS = (*LEARNED, *FOREIGN)
-CASED = ("word", "bpe", "unigram")  # what can have marks for capitals
+CASED = ("word", "bpe", "unigram")  # the kinds that can have marks for capitals
 CASED_NAMES = "text.tokenizer = 'word', 'bpe' or 'unigram'"
 PAIR = "tokenizers.json"
 
@@ -42,9 +43,8 @@ def learn(
 ) -> Tokenizer:
     """Learn a tokenizer from a stream of lines, with at most `size` pieces seen `minimum` times.
 
-    Subwords have no minimum: their pieces are frequent by construction. They need the bytes and the characters of the
-    text, which may be more than `size`; `size_remarks` says so. Words and subwords may have a mark for each capital
-    (`regard.text.words`).
+    Subwords have no minimum, because their pieces are frequent anyway; they need a piece for every byte and character
+    of the text, which may be more than `size` (`size_remarks`). `case` is explained in `regard.text.words`.
     """
     if case != "keep" and kind not in CASED:
         raise SettingsError(f"case = {case}: a tokenizer of kind '{kind}' has no marks; use 'keep', or {CASED_NAMES}")
@@ -107,34 +107,25 @@ def _load_other(folder: Path, description: dict[str, Any]) -> Tokenizer:
 
 
 def size_remarks(tokenizers: Tokenizers, size: int) -> list[str]:
-    """What to tell of subwords that are fewer or more than were asked for: at most a line for each tokenizer."""
-    sides = (
-        {"": tokenizers.source} if tokenizers.joint else {"source ": tokenizers.source, "target ": tokenizers.target}
-    )
-    return [_size_remark(name, tokenizer.size, size) for name, tokenizer in sides.items() if _is_other(tokenizer, size)]
-
-
-def _is_other(tokenizer: Tokenizer, size: int) -> bool:
-    return isinstance(tokenizer, SubwordTokenizer) and tokenizer.size != size
-
-
-def _size_remark(side: str, found: int, size: int) -> str:
-    why = f"has {found:,} pieces at most" if found < size else f"has bytes and characters for {found:,} pieces"
-    return f"the {side}text {why}: a vocabulary of {found:,} instead of {size:,}"
+    """A sentence for each subword tokenizer that has not `size` pieces."""
+    sides, remarks = {"source ": tokenizers.source, "target ": tokenizers.target}, list[str]()
+    for name, tokenizer in ({"": tokenizers.source} if tokenizers.joint else sides).items():
+        pieces = tokenizer.size
+        if isinstance(tokenizer, SubwordTokenizer) and pieces != size:
+            why = f"{pieces:,} pieces at most" if pieces < size else f"bytes and characters for {pieces:,} pieces"
+            remarks.append(f"the {name}text has {why}: a vocabulary of {pieces:,} instead of {size:,}")
+    return remarks
 
 
 def seen_words(tokenizer: Tokenizer) -> int:
-    """How many ids stand for what the training text held; the rest were added from word vectors."""
+    """How many ids occur in the training text; the ids after them were added from word vectors."""
     return tokenizer.vocabulary.seen if isinstance(tokenizer, WordTokenizer | SpaceTokenizer) else tokenizer.size
 
 
 @dataclass(frozen=True)
 class Frame:
-    """Tokens that a model reads and writes around every text: `>>fra<<` before a source, a language after it.
-
-    A source is read as `before text after`, a target is `begin text` and, as everywhere, `<end>`. What a target
-    begins with is given to the model, not chosen by it.
-    """
+    """Tokens around every text, such as `>>fra<<` before a source: a source is read as `before text after`, a target is
+    `begin text` and `<end>`. The model is given `begin`; it does not choose it."""
 
     before: tuple[str, ...] = ()
     after: tuple[str, ...] = (SPECIAL_TOKENS[END],)
@@ -143,12 +134,12 @@ class Frame:
 
 @dataclass(frozen=True)
 class Tokenizers:
-    """The tokenizer of each side. Joint means that both sides share one, or its ids, and so can share embeddings."""
+    """The tokenizer of each side. Joint means that both sides have the same ids, and so can share embeddings."""
 
     source: Tokenizer
     target: Tokenizer
     counted: Vocabulary | None = field(default=None, repr=False, compare=False)  # words of the source's training text
-    folder: Path | None = field(default=None, repr=False, compare=False)  # where those words are, if they are
+    folder: Path | None = field(default=None, repr=False, compare=False)  # where `COUNTED` may be
     frame: Frame = Frame()
 
     def read(self, text: str) -> list[int]:
@@ -156,7 +147,7 @@ class Tokenizers:
         return self.framed(self.source.encode(text))
 
     def framed(self, ids: Iterable[int]) -> list[int]:
-        """The ids of a source text with what stands around them."""
+        """The ids of a source text, with the frame."""
         return [*self._around[0], *ids, *self._around[1]]
 
     def written(self, text: str) -> list[int]:
@@ -174,7 +165,7 @@ class Tokenizers:
 
     @cached_property
     def known(self) -> KnownWords | None:
-        """The words of the source that were seen in training; None where they were not counted."""
+        """The source words that were seen in training; None if they were not counted."""
         if isinstance(self.source, WordTokenizer | SpaceTokenizer):
             return KnownWords(self.source, self.source.vocabulary)
         counted = self.counted
@@ -206,12 +197,12 @@ class Tokenizers:
         source = count_words(source, case, counts) if counted else source
         texts = (chain(source, target),) if joint else (source, target)
         sides = [learn(kind, each, size=size, minimum=minimum, seed=seed, case=case) for each in texts]
-        for _ in source if counted else ():  # bytes are learned without a look at the text
+        for _ in source if counted else ():  # a byte tokenizer is learned without reading the text: count it here
             pass
         return cls(sides[0], sides[-1], commonest(counts) if counts else None)
 
     def save(self, folder: str | Path) -> None:
-        """Write one folder for each tokenizer and a line that says how many there are."""
+        """Write one folder for each tokenizer, and `tokenizers.json`."""
         one = self.source is self.target
         sides = {"joint": self.source} if one else {"source": self.source, "target": self.target}
         framed = {} if self.frame == Frame() else asdict(self.frame)
@@ -241,25 +232,22 @@ def _vocabulary(folder: Path) -> Vocabulary:
 
 
 def _ids(tokenizer: Tokenizer, tokens: tuple[str, ...]) -> tuple[int, ...]:
-    found = tuple(SPECIAL_TOKENS.index(token) if token in SPECIAL_TOKENS else tokenizer.id(token) for token in tokens)
-    if UNK in found:
-        raise ModelError(f"frame = {tokens[found.index(UNK)]!r}: the vocabulary has no such token; use one that it has")
-    return found
+    ids = tuple(SPECIAL_TOKENS.index(token) if token in SPECIAL_TOKENS else tokenizer.id(token) for token in tokens)
+    if UNK in ids:
+        raise ModelError(f"frame = {tokens[ids.index(UNK)]!r}: the vocabulary has no such token; use one that it has")
+    return ids
 
 
 def _tokens(content: dict[str, Any], name: str, path: Path) -> tuple[str, ...]:
-    """A list of tokens in a JSON file; empty where it is not there."""
-    found = content.get(name, [])
-    if not isinstance(found, list) or not all(isinstance(token, str) for token in found):
-        raise ModelError(f"{path}: {name} = {str(found)[:40]}: not a list of tokens; is the file damaged?")
-    return tuple(found)
+    """A list of tokens in a JSON file; empty if it is not there."""
+    tokens = content.get(name, [])
+    if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
+        raise ModelError(f"{path}: {name} = {str(tokens)[:40]}: not a list of tokens; is the file damaged?")
+    return tuple(tokens)
 
 
 def _text(path: Path) -> str:
-    try:
-        return _read(path).decode()
-    except UnicodeDecodeError as problem:
-        raise ModelError(f"{path}: not UTF-8 ({problem.reason}); is the file damaged?") from problem
+    return decoded(_read(path), path)
 
 
 def _read(path: Path) -> bytes:

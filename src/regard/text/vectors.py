@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.errors import DataError, ModelError, did_you_mean, optional
-from regard.text.vocabulary import Tokenizer, describe
+from regard.text.vocabulary import Tokenizer
 
 VECTOR = 4  # the id of every vector: the first that is no special token
 MEDIA = {
@@ -122,9 +122,9 @@ class Vectors(Tokenizer):
     def word_of(self, pieces: Sequence[str]) -> list[int]:
         return list(range(len(pieces)))
 
-    def files(self) -> dict[str, bytes]:
-        cut = {"patch": self.patch, "bands": self.bands}
-        return describe(self.kind, cut | {"mean": self.mean, "deviation": self.deviation, "missing": self.missing})
+    def details(self) -> dict[str, object]:
+        names = ("patch", "bands", "mean", "deviation", "missing")
+        return {name: getattr(self, name) for name in names}
 
     @classmethod
     def load(cls, description: dict[str, Any], where: Path) -> Vectors:

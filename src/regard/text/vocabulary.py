@@ -7,12 +7,11 @@ import json
 import re
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from random import Random
-from types import MappingProxyType
 from typing import Final, Literal, Protocol, get_args
 
 from regard.errors import DataError, ModelError, SettingsError
@@ -30,8 +29,9 @@ SPECIAL_TOKENS: Final = ("<pad>", "<start>", "<end>", "<unk>")  # by id
 
 # A vocabulary numbers the tokens it knows. It never changes once made.
 
-_ESCAPES = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
+_ESCAPES = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}  # of the characters that TSV itself uses
 _PLAIN = {escaped: plain for plain, escaped in _ESCAPES.items()}
+_ESCAPE = str.maketrans(_ESCAPES)
 _ESCAPED = re.compile(r"\\[\\tnr]")
 _DIGITS = 18  # of a count
 
@@ -40,8 +40,7 @@ _DIGITS = 18  # of a count
 class Vocabulary:
     """Tokens by id, with how often each was seen. `Vocabulary(("a", "b"))` numbers exactly those tokens.
 
-    With the special tokens in front, an unknown token is `<unk>`; without them it is an error, because
-    there is no honest id to give.
+    With the special tokens in front, an unknown token is `<unk>`; without them it is an error.
     """
 
     tokens: tuple[str, ...]
@@ -68,8 +67,8 @@ class Vocabulary:
     ) -> Vocabulary:
         """Count a stream of tokens; keep those seen `minimum` times, at most `size`, most frequent first.
 
-        Ties are broken by the token itself, so that the same corpus always gives the same ids. Tokens that are
-        `always` here come first, and count once where they were never seen.
+        Ties are broken by the token itself, so that the same corpus always gives the same ids. The tokens of `always`
+        are kept in any case and come first; one that was never seen counts once.
         """
         first = (*(SPECIAL_TOKENS if special else ()), *always)
         if size is not None and size <= len(first):
@@ -82,13 +81,13 @@ class Vocabulary:
         return cls(first + tuple(token for token, _ in kept), special_counts + tuple(times for _, times in kept))
 
     def extended(self, tokens: Iterable[str]) -> Vocabulary:
-        """The same with more tokens at its end, never seen: their count is zero, which tells them apart."""
+        """The same with more tokens at the end. Their count is zero, which tells them from those that were seen."""
         more = tuple(token for token in dict.fromkeys(tokens) if token not in self._ids)
         return Vocabulary(self.tokens + more, self.counts + (0,) * len(more))
 
     @cached_property
     def seen(self) -> int:
-        """How many ids there are before the first token that was only added: the special and the counted ones."""
+        """How many ids come before the first one that `extended` added."""
         first = len(SPECIAL_TOKENS) if self.has_special else 0
         return next((place for place in range(first, len(self)) if not self.counts[place]), len(self))
 
@@ -123,7 +122,7 @@ class Vocabulary:
         """The ids of a sequence of tokens."""
         if not self.has_special:
             return [self.id(token) for token in tokens]
-        find = self._ids.get  # a corpus passes through here: no method call for each token
+        find = self._ids.get  # a whole corpus comes this way: no method call for each token
         return [find(token, UNK) for token in tokens]
 
     def token(self, number: int) -> str:
@@ -133,21 +132,17 @@ class Vocabulary:
     def to_bytes(self) -> bytes:
         """The vocabulary as UTF-8 text: one line per id, the token, a tab, its count."""
         rows = zip(self.tokens, self.counts, strict=True)
-        return "".join(f"{_escape(token)}\t{count}\n" for token, count in rows).encode()
+        return "".join(f"{token.translate(_ESCAPE)}\t{count}\n" for token, count in rows).encode()
 
     @classmethod
     def from_bytes(cls, data: bytes, where: str) -> Vocabulary:
-        """Read what `to_bytes` wrote; `where` names the place in complaints."""
-        try:
-            lines = data.decode().split("\n")[:-1]
-        except UnicodeDecodeError as problem:
-            raise ModelError(f"{where}: not UTF-8 ({problem.reason}); is the file damaged?") from problem
+        """Read what `to_bytes` wrote; errors name the file as `where`."""
         tokens, counts = [], []
-        for number, line in enumerate(lines, start=1):
+        for number, line in enumerate(decoded(data, where).split("\n")[:-1], start=1):
             token, tab, count = line.partition("\t")
             if not tab or not count.isdecimal() or len(count) > _DIGITS:
                 raise ModelError(f"{where} line {number} = {line[:40]!r}: not 'token<TAB>count'; is the file damaged?")
-            tokens.append(_unescape(token))
+            tokens.append(_ESCAPED.sub(lambda match: _PLAIN[match.group()], token))
             counts.append(int(count))
         try:
             return cls(tuple(tokens), tuple(counts))
@@ -165,21 +160,19 @@ class Vocabulary:
         return cls.from_bytes(Path(path).read_bytes(), str(path))
 
 
-def _escape(token: str) -> str:
-    """A token without the characters that TSV itself uses."""
-    return "".join(_ESCAPES.get(character, character) for character in token)
-
-
-def _unescape(token: str) -> str:
-    """The token that `_escape` was given."""
-    return _ESCAPED.sub(lambda match: _PLAIN[match.group()], token)
+def decoded(data: bytes, where: str | Path) -> str:
+    """The text of a file that belongs to a model."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError as problem:
+        raise ModelError(f"{where}: not UTF-8 ({problem.reason}); is the file damaged?") from problem
 
 
 # What every tokenizer can do, whatever its pieces are: words, subwords, characters or bytes.
 
 LearnedKind = Literal["word", "space", "character", "byte", "bpe", "unigram"]
 ForeignKind = Literal["sentencepiece", "subword-nmt", "byte-bpe"]  # came with a model from elsewhere
-Kind = LearnedKind | ForeignKind | Literal["vectors"]  # the last reads no text: `regard.text.vectors`
+Kind = LearnedKind | ForeignKind | Literal["vectors"]  # vectors are not cut from text: `regard.text.vectors`
 LEARNED, FOREIGN = get_args(LearnedKind), get_args(ForeignKind)
 DESCRIPTION, VOCABULARY = "tokenizer.json", "vocabulary.tsv"
 SILENT = frozenset((PAD, START, END))
@@ -225,9 +218,13 @@ class Tokenizer(Protocol):
     def word_of(self, pieces: Sequence[str]) -> list[int]:
         """For each piece of a text, the number of the whitespace word it is in: folds pieces into words."""
 
-    @abstractmethod
+    def details(self) -> dict[str, object]:
+        """What `tokenizer.json` says beside the kind."""
+        return {}
+
     def files(self) -> dict[str, bytes]:
-        """Everything there is to know about this tokenizer, as the files of its folder."""
+        """The files of a folder from which `regard.text.load` makes the same tokenizer."""
+        return {DESCRIPTION: (json.dumps({"kind": self.kind, **self.details()}, indent=2) + "\n").encode()}
 
     @property
     def silent(self) -> frozenset[int]:
@@ -235,7 +232,7 @@ class Tokenizer(Protocol):
         return SILENT
 
     def sample(self, text: str, random: Random) -> list[int]:
-        """Another way to cut the same text, for training; the usual way where there is only one."""
+        """The text cut in another way, for training; `encode` where there is only one way."""
         del random
         return self.encode(text)
 
@@ -252,9 +249,14 @@ class Tokenizer(Protocol):
             for name, data in self.files().items():
                 (beside / name).write_bytes(data)
 
+    def __getstate__(self) -> dict[str, object]:
+        """Other processes get the fields alone: cached properties are computed there anew."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}  # type: ignore[arg-type]
 
+
+@dataclass(frozen=True)
 class VocabularyTokenizer(Tokenizer):
-    """One whose pieces a vocabulary numbers; what that does not have is `<unk>`."""
+    """A tokenizer whose pieces have the ids of a vocabulary; other pieces are `<unk>`."""
 
     vocabulary: Vocabulary
 
@@ -271,21 +273,10 @@ class VocabularyTokenizer(Tokenizer):
     def id(self, piece: str) -> int:
         return self.vocabulary.id(piece)
 
-    def details(self) -> dict[str, float | str | list[str]]:
-        """What there is to say beside the files."""
-        return {}
-
     def files(self) -> dict[str, bytes]:
-        return describe(self.kind, self.details()) | {VOCABULARY: self.vocabulary.to_bytes()}
-
-
-def describe(
-    kind: Kind, details: Mapping[str, float | str | Sequence[object]] = MappingProxyType({})
-) -> dict[str, bytes]:
-    """The small JSON file that says which tokenizer a folder holds."""
-    return {DESCRIPTION: (json.dumps({"kind": kind, **details}, indent=2) + "\n").encode()}
+        return super().files() | {VOCABULARY: self.vocabulary.to_bytes()}
 
 
 def without_surrogates(text: str) -> str:
-    """Text that UTF-8 can hold: half a surrogate pair, which JSON can smuggle in, becomes U+FFFD."""
+    """Text that UTF-8 can hold: half a surrogate pair, which JSON may contain, becomes U+FFFD."""
     return _SURROGATES.sub("\N{REPLACEMENT CHARACTER}", text)

@@ -1,4 +1,4 @@
-"""Words, and what is smaller and needs no learning: capitals as marks, characters, bytes, spellings."""
+"""Tokenizers for words, characters and bytes; capitals as separate marks; the letters of a word."""
 
 from __future__ import annotations
 
@@ -20,22 +20,21 @@ from regard.text.vocabulary import (
     Tokenizer,
     Vocabulary,
     VocabularyTokenizer,
-    describe,
     without_surrogates,
 )
 
-# Words: cut at whitespace, clitics and punctuation, with a mark that lets the text be put back together.
+# Words: cut at whitespace, clitics and punctuation, with a mark that lets the text be put back together; or cut at
+# whitespace alone, for text whose words are already separated.
 #
-# A no-break space (U+00A0, U+202F) is no whitespace here: it stays with the punctuation that it belongs to, as in
-# French. Or cut at whitespace alone, for text whose words are already separated.
+# A no-break space (U+00A0, U+202F) does not separate words: it stays with its punctuation mark, as in French.
 
 JOINER: Final = "￭"  # stands before a piece that had no space before it
-TIE: Final = "‿"  # the same as people are shown it, because few fonts have the other
-NO_BREAK: Final = "\u00a0\u202f"  # spaces that divide no words
+TIE: Final = "‿"  # what is shown in its place, because few fonts have it
+NO_BREAK: Final = "\u00a0\u202f"  # spaces that do not separate words
 
 
 _RULES = r"""
-    aujourd['’]hui                                                        # one word all the same
+    aujourd['’]hui                                                        # one word, despite its apostrophe
   | (?:https?://|www\.)\S*[^\W_][/]?  | [\w.+-]+@[\w-]+(?:\.[\w-]+)+       # an address stays whole
   | (?<!{letter})(?:(?:jus|lors|puis|quoi)?qu|[cdjlmnst])['’](?={letter}) # l'ours: l' ours, qu'il: qu' il
   | (?<={letter})n['’]t(?!{letter})                                       # doesn't: does n't
@@ -54,7 +53,7 @@ _SPACED = re.compile(rf"[\S{NO_BREAK}]+")
 
 
 def space_words(text: str) -> list[str]:
-    """What stands between whitespace; a no-break space does not divide words."""
+    """The words of a text, cut at whitespace; a no-break space does not separate words."""
     return _SPACED.findall(text) if any(space in text for space in NO_BREAK) else text.split()
 
 
@@ -93,7 +92,7 @@ def _cut(word: str) -> tuple[str, ...]:
 
 
 def join_words(pieces: Iterable[str]) -> str:
-    """Undo `split_words`. A bare joiner is a real character of the text: a mark always marks something."""
+    """Undo `split_words`. A joiner alone is a character of the text, not a mark."""
     text = "".join(piece[1:] if _is_glued(piece) else f" {piece}" for piece in pieces)
     return text.removeprefix(" ")
 
@@ -106,8 +105,7 @@ def _is_glued(piece: str) -> bool:
 class WordTokenizer(VocabularyTokenizer):
     """Whole words by frequency: short sequences and readable pieces, but rare words become `<unk>`."""
 
-    vocabulary: Vocabulary
-    case: Case = "keep"  # whether a capital is a mark of its own; see `regard.text.words`
+    case: Case = "keep"  # "mark": capitals are separate marks, see below
     kind: Literal["word"] = field(default="word", init=False)
 
     @classmethod
@@ -123,7 +121,7 @@ class WordTokenizer(VocabularyTokenizer):
         return list(_cased(split_words(text), self.case))
 
     def encode(self, text: str) -> list[int]:
-        """The ids of the pieces. One that has none of its own gets that of the same piece with or without a space."""
+        """The ids of the pieces. A piece without one gets the id of the same piece with, or without, a joiner."""
         pieces = self.pieces(text)
         ids = self.vocabulary.ids(pieces)
         if UNK in ids:
@@ -138,7 +136,7 @@ class WordTokenizer(VocabularyTokenizer):
         return join_words(_uncased(pieces) if self.case == "mark" else pieces)
 
     def knows(self, piece: str) -> bool:
-        """Whether a piece of `split_words` can be read here, its capitals as marks where there are such."""
+        """Whether a piece of `split_words` has ids other than `<unk>`."""
         return all(self.id(part) != UNK for part in _cased([piece], self.case))
 
     def id(self, piece: str) -> int:
@@ -148,15 +146,15 @@ class WordTokenizer(VocabularyTokenizer):
     def word_of(self, pieces: Sequence[str]) -> list[int]:
         """A mark belongs to the word that follows, and at the end to the word before."""
         word, words, begun = -1, [], False
-        for place, piece in enumerate(pieces):
+        for index, piece in enumerate(pieces):
             mark = self.case == "mark" and piece in MARKS
-            told_by = next((other for other in pieces[place:] if other not in MARKS), JOINER * 2) if mark else piece
-            word += word < 0 or not (begun or _is_glued(told_by))
+            marked = next((other for other in pieces[index:] if other not in MARKS), JOINER * 2) if mark else piece
+            word += word < 0 or not (begun or _is_glued(marked))
             begun = mark
             words.append(word)
         return words
 
-    def details(self) -> dict[str, float | str | list[str]]:
+    def details(self) -> dict[str, object]:
         return {"case": self.case} if self.case != "keep" else {}
 
 
@@ -191,9 +189,8 @@ def _uncased(pieces: Iterable[str]) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class SpaceTokenizer(VocabularyTokenizer):
-    """What stands between spaces, as it is: for text whose words are set apart already, as in a treebank."""
+    """Text cut at spaces alone, for text whose words are already separated, as in a treebank."""
 
-    vocabulary: Vocabulary
     kind: Literal["space"] = field(default="space", init=False)
 
     @classmethod
@@ -213,14 +210,14 @@ class SpaceTokenizer(VocabularyTokenizer):
 
 
 def legible(piece: str) -> str:
-    """A piece in signs that fonts have."""
+    """A piece in characters that most fonts have."""
     return piece.replace(JOINER, TIE)
 
 
-# Capitals as marks of their own, so that *The* and *the* are one word to a model: The → ⇧ the, NATO → ⇪ nato.
+# Capitals as separate marks, so that *The* and *the* are one word to a model: The → ⇧ the, NATO → ⇪ nato.
 #
-# A word gets a mark only where the mark gives it back exactly; one of mixed case (McDonald, iPhone) stays as it is.
-# A mark that the text itself holds is written twice.
+# A word gets a mark only if the mark restores it exactly; one of mixed case (McDonald, iPhone) stays as it is.
+# A mark that the text itself contains is written twice.
 
 Case = Literal["keep", "mark"]
 CAPITAL: Final = "⇧"  # the first letter of the next word is a capital
@@ -230,7 +227,7 @@ MARKS: Final = (CAPITAL, CAPITALS)
 
 @lru_cache(maxsize=1 << 16)
 def lowered(word: str) -> tuple[str, str]:
-    """The mark that a word needs, or none, and the word as it stands behind that mark."""
+    """The mark for a word's capitals, or "", and what is written after the mark."""
     if word.startswith(MARKS):
         return "", word[0] + word
     low = word.lower()
@@ -252,13 +249,13 @@ def _raised(mark: str, word: str) -> str:
     if mark == CAPITALS:
         return word.upper()
     if mark == CAPITAL:
-        place = next((place for place, letter in enumerate(word) if letter.upper() != letter), len(word))
-        return word[:place] + word[place : place + 1].upper() + word[place + 1 :]
+        first = next((index for index, letter in enumerate(word) if letter.upper() != letter), len(word))
+        return word[:first] + word[first : first + 1].upper() + word[first + 1 :]
     return word
 
 
 def mark_words(words: Iterable[str]) -> Iterator[str]:
-    """Words with their marks between them, each a word of its own."""
+    """Words, each mark as a separate word before its own."""
     for word in words:
         mark, low = lowered(word)
         if mark:
@@ -267,7 +264,7 @@ def mark_words(words: Iterable[str]) -> Iterator[str]:
 
 
 def unmark_words(words: Iterable[str]) -> Iterator[str]:
-    """Undo `mark_words`. A mark glued to its word, as a model may write it, counts; one without a word is lost."""
+    """Undo `mark_words`. A mark may be glued to its word, as models sometimes write it; one without a word is lost."""
     mark = ""
     for word in words:
         if word in MARKS:
@@ -280,7 +277,7 @@ def unmark_words(words: Iterable[str]) -> Iterator[str]:
             mark = mark if not word else ""
 
 
-# Characters and bytes: the smallest vocabularies, the longest sequences, every text back exactly.
+# Characters and bytes: the smallest vocabularies, the longest sequences; every text comes back exactly.
 
 _UNKNOWN = "\N{REPLACEMENT CHARACTER}"
 _FIRST_BYTE: Final = len(SPECIAL_TOKENS)
@@ -290,9 +287,8 @@ _BYTE_IDS = {token: number for number, token in enumerate(_BYTE_TOKENS)}
 
 @dataclass(frozen=True)
 class CharacterTokenizer(VocabularyTokenizer):
-    """One piece for each Unicode character that the corpus holds."""
+    """One piece for each Unicode character of the corpus."""
 
-    vocabulary: Vocabulary
     kind: Literal["character"] = field(default="character", init=False)
 
     @classmethod
@@ -345,9 +341,6 @@ class ByteTokenizer(Tokenizer):
         widths = (len(character.encode("utf-8", "surrogateescape")) for character in characters)
         return [word for word, width in zip(words, widths, strict=True) for _ in range(width)]
 
-    def files(self) -> dict[str, bytes]:
-        return describe(self.kind)
-
 
 def _words_of_characters(characters: Iterable[str]) -> list[int]:
     """A space belongs to the word before it, and leading spaces to the first word."""
@@ -360,17 +353,15 @@ def _words_of_characters(characters: Iterable[str]) -> list[int]:
     return words
 
 
-# How a word is written, for models that read its letters: nothing to learn, and no word is unknown.
-#
-# Letters are the bytes of UTF-8, numbered as in `ByteTokenizer`, between `<start>` and `<end>`, so that a model
-# can tell the beginning and the end of a word from its middle.
+# How a word is written, for models that read letters: the bytes of UTF-8, numbered as in `ByteTokenizer`, between
+# `<start>` and `<end>`, which tell a model where a word begins and ends.
 
 LETTERS: Final = ByteTokenizer().size  # different letters, special ones included
 
 
 @lru_cache(maxsize=1 << 16)
 def spell(piece: str, places: int) -> tuple[int, ...]:
-    """A piece's letters in exactly `places` numbers. Of a long one the middle is left out: endings tell most."""
+    """A piece's letters in exactly `places` numbers. The middle of a long one is left out: endings say most."""
     letters = [START, *ByteTokenizer().encode(piece), END]
     if len(letters) > places:
         letters = letters[: places // 2] + letters[-((places + 1) // 2) :]
@@ -378,19 +369,19 @@ def spell(piece: str, places: int) -> tuple[int, ...]:
 
 
 def word_ids(tokenizer: Tokenizer, word: str) -> list[int]:
-    """The pieces of one word, of which there is always one: a word that leaves none is unknown."""
+    """The ids of one word, at least one: a word without pieces is `<unk>`."""
     return tokenizer.encode(word) or [UNK]
 
 
 def own_piece(tokenizer: Tokenizer, word: str) -> int:
-    """Which piece of a word stands for it: the first that is no mark of a capital."""
+    """The index of the piece that has the word's label: the first that is not a mark for capitals."""
     if getattr(tokenizer, "case", "keep") != "mark":
         return 0
     pieces = tokenizer.pieces(word)
-    return next((place for place, piece in enumerate(pieces) if piece.lstrip("▁") not in ("", *MARKS)), 0)
+    return next((index for index, piece in enumerate(pieces) if piece.lstrip("▁") not in ("", *MARKS)), 0)
 
 
 def word_letters(tokenizer: Tokenizer, word: str, places: int) -> list[int]:
-    """The letters of those pieces, end to end."""
+    """The letters of a word's pieces, one after the other."""
     pieces = tokenizer.pieces(word) or [word]
     return [letter for piece in pieces for letter in spell(piece, places)]

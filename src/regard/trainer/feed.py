@@ -1,4 +1,4 @@
-"""The batches of a training: in the shapes that its steps need, grouped by step."""
+"""The batches of a training, grouped by step; and the processes that share them."""
 
 from __future__ import annotations
 
@@ -17,12 +17,10 @@ from regard.data.plan import BatchShape
 from regard.settings import TrainSettings
 from regard.tasks.task import Task
 
-# Several processes that train one model: torchrun starts them, each takes its share of every batch.
-
 
 @dataclass(frozen=True)
 class Workers:
-    """This process among those that train together."""
+    """This process among those that train one model: torchrun starts them, and each takes its share of every batch."""
 
     rank: int = 0
     world: int = 1
@@ -37,23 +35,16 @@ class Workers:
         if self.world == 1:
             return list(values)
         together = torch.tensor(values, dtype=torch.float64)
-        dist.all_reduce(together, group=_plain_group())
+        dist.all_reduce(together, group=_groups.get("host"))
         return together.tolist()
 
     def wait(self) -> None:
-        """Until all processes have come this far."""
+        """Wait until all processes are here."""
         if self.world > 1:
-            dist.barrier(group=_plain_group())
+            dist.barrier(group=_groups.get("host"))
 
 
-def _plain_group() -> dist.ProcessGroup | None:
-    """The group for small numbers on the host; beside NCCL that is one of its own."""
-    return _groups.get("host")
-
-
-_groups: dict[str, dist.ProcessGroup] = {}
-
-
+_groups: dict[str, dist.ProcessGroup] = {}  # beside NCCL, a group for small numbers on the host
 ALONE = Workers()
 
 
@@ -64,7 +55,7 @@ def workers(device: torch.device) -> Iterator[Workers]:
         yield ALONE
         return
     if device.type == "cuda" and device.index is not None:
-        torch.cuda.set_device(device)  # what is allocated without a name goes there too
+        torch.cuda.set_device(device)  # also for allocations that name no device
     dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
     if device.type == "cuda":
         _groups["host"] = dist.new_group(backend="gloo")
@@ -77,14 +68,14 @@ def workers(device: torch.device) -> Iterator[Workers]:
 
 @dataclass(frozen=True)
 class Group:
-    """The batches of one step, and where to go on after it."""
+    """The batches of one step, and the position after it."""
 
     batches: list[Batch]
     first: Position  # of the first batch
     after: Position
 
     def describe(self) -> str:
-        """Where its first rows can be found, for a message."""
+        """Where its first rows are in the corpus, for a message."""
         rows = self.batches[0].rows.tolist()
         some = ", ".join(map(str, rows[:5])) + (", …" if len(rows) > 5 else "")
         return f"epoch {self.first.epoch}, batch {self.first.batch} (rows {some})"
@@ -96,7 +87,7 @@ class Feed:
     def __init__(
         self, task: Task, settings: TrainSettings, *, longest: int, kind: str, device: torch.device, workers: Workers
     ) -> None:
-        """On a GPU there are few shapes: each can be captured, and memory is not cut into odd pieces."""
+        """On a GPU batches have few shapes: each can be captured, and memory is not fragmented."""
         self.task, self.accumulate, self.ahead = task, settings.accumulate, device.type == "cuda"
         examples, budget = task.train_examples, settings.batch
         menu: tuple[BatchShape, ...] = ()
@@ -117,7 +108,7 @@ class Feed:
         )
 
     def groups(self, position: Position) -> Generator[Group]:
-        """The batches of one step after another, from here on. The caller closes it at the end."""
+        """The batches of one step after another, from a position on. The caller closes the generator."""
         waiting: list[Batch] = []
         first = position
         batches = self._prepared(position)
@@ -135,8 +126,8 @@ class Feed:
 
 
 def ahead(batches: Iterator[tuple[Batch, Position]], count: int = 8) -> Generator[tuple[Batch, Position]]:
-    """The same, made by a thread of its own a little ahead of use, which ends when this is closed. An error comes out
-    where it would have."""
+    """The same batches, made in advance by a thread, which ends when this is closed. An error is raised where the batch
+    would have come."""
     ready: queue.Queue[tuple[Batch, Position] | BaseException] = queue.Queue(count)
     over = threading.Event()
 
@@ -157,7 +148,7 @@ def ahead(batches: Iterator[tuple[Batch, Position]], count: int = 8) -> Generato
             if isinstance(item, BaseException):
                 raise item
             yield item
-    finally:  # a thread that waits in put can go on, and then sees that it shall end
+    finally:  # a thread that waits in `put` gets room, and then sees that it must end
         over.set()
         while thread.is_alive():
             _empty(ready)

@@ -6,7 +6,6 @@ import hashlib
 import math
 import os
 import signal
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -19,15 +18,17 @@ from torch import Tensor
 
 from regard.data.batches import Position
 from regard.errors import DataError, ModelError
+from regard.explain.replay import resting
 from regard.runs import checkpoint
 from regard.runs.checkpoint import Checkpoint
 from regard.runs.folder import Progress, Run, belonging, step_of
-from regard.runs.log import Listener, Moment, Validation, Watched, clock
+from regard.runs.log import Listener, Validation, ValidationSample, clock
 from regard.tasks.task import Scores, Task, Tensors
-from regard.trainer import optimizer, showing
+from regard.trainer import optimizer
 from regard.trainer.feed import ALONE, Feed, Group, Workers
 from regard.trainer.optimizer import DECAYING, learning_rate, make_optimizer, restrict
-from regard.trainer.steps import GRAPHS, EagerStep, GraphStep, Taken, TrainStep, step_kind, uses_bfloat16
+from regard.trainer.pace import Pace, used_memory
+from regard.trainer.steps import GRAPHS, EagerStep, GraphStep, TrainStep, step_kind, uses_bfloat16
 
 # Ctrl-C and SIGTERM: the first asks for a checkpoint and an orderly end, the second leaves at once.
 
@@ -45,7 +46,7 @@ class Interruption:
         if self.asked:
             os._exit(INTERRUPTED)  # checkpoints are renamed into place whole: the last good one is intact
         self.asked = True
-        self._tell("stopping: a checkpoint is written, then the score is found; once more to leave at once")
+        self._tell("stopping: a checkpoint is written, then the score is computed; once more to leave at once")
 
 
 @contextmanager
@@ -60,99 +61,12 @@ def interruptible(tell: Callable[[str], None]) -> Iterator[Interruption]:
             signal.signal(number, handler)
 
 
-# The clock of a training, and what happened since the last report.
-
-if sys.platform != "win32":
-    import resource
-
-LOG_EVERY = 1.0  # seconds
-
-
-class Pace:
-    """Keeps the time of training alone, validation not counted, and what happened since the last moment."""
-
-    def __init__(self, progress: Progress, share: float = 0.0) -> None:
-        """``share`` of the training lies behind."""
-        self.before = progress.seconds
-        self.measure_from(progress, share)
-        self.foretold = False  # whether the time of the whole training has been estimated
-        self._began = self._last = time.monotonic()
-        self._paused = 0.0
-        self._tokens = 0.0
-        self.pending: list[tuple[Taken, Group]] = []
-
-    def measure_from(self, progress: Progress, share: float) -> None:
-        """The speed is that of the steps from here on: the first ones on a GPU are slow."""
-        self.step, self.started, self.share = progress.step, progress.seconds, share
-
-    def seconds(self) -> float:
-        return self.before + time.monotonic() - self._began - self._paused
-
-    def pause(self) -> None:
-        self._stopped = time.monotonic()
-
-    def resume(self) -> float:
-        """Returns how long the clock stood still."""
-        stood = time.monotonic() - self._stopped
-        self._paused += stood
-        self._last = time.monotonic()
-        return stood
-
-    def add(self, taken: Taken, group: Group, tokens: float) -> None:
-        self.pending.append((taken, group))
-        self._tokens += tokens
-
-    def due(self) -> bool:
-        return time.monotonic() - self._last >= LOG_EVERY
-
-    def left(self, progress: Progress, share: float, limit: float | None) -> float:
-        """Seconds that the rest will take, at the speed so far."""
-        if limit is not None:
-            return max(0.0, limit - progress.seconds)
-        done = share - self.share
-        return (progress.seconds - self.started) * (1 - share) / done if done > 0 else 0.0
-
-    def moment(
-        self, progress: Progress, rate: float, share: float, device: torch.device, limit: float | None
-    ) -> Moment:
-        """What happened since the last one. ``limit`` is that of the time, where it comes before that of the steps."""
-        losses = [loss for taken, _ in self.pending if math.isfinite(loss := float(taken.loss))]
-        norm = float(self.pending[-1][0].norm)
-        now = time.monotonic()
-        speed = self._tokens / (now - self._last)
-        loss = sum(losses) / max(1.0, self._tokens)
-        self._last, self.pending, self._tokens = now, [], 0.0
-        return Moment(
-            progress.step,
-            progress.epoch,
-            loss,
-            norm,
-            rate,
-            progress.tokens,
-            speed,
-            progress.seconds,
-            share,
-            used_memory(device),
-            limit,
-            self.left(progress, share, limit),
-        )
-
-
-def used_memory(device: torch.device) -> int:
-    """Bytes at the highest: on the GPU, or of this process."""
-    if device.type == "cuda":
-        return torch.cuda.max_memory_reserved(device)
-    if sys.platform == "win32":  # it does not say
-        return 0
-    scale = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * scale
-
-
 SAVE_EVERY = 120.0  # seconds of training between two checkpoints at the most
-TENTH, SHORTEST = 0.1, 5.0  # of a time limit, and seconds at the least, lie between two validations by the clock
-AT_FIRST, AT_MOST = 20.0, 180.0  # seconds between them without a limit: more and more
+TENTH, SHORTEST = 0.1, 5.0  # between two validations by the clock: a share of the time limit, and seconds at least
+AT_FIRST, AT_MOST = 20.0, 180.0  # seconds between them without a limit, at the beginning and later
+COSTLY = 7.0  # between two validations there is at least so many times as much training as the last one took
 FIRST = "step-0"  # the checkpoint of a run that begins with another's weights
-COSTLY = 7.0  # times as long as validating took is trained before the next
+SAMPLES = 5  # shown at each validation
 
 
 @dataclass(frozen=True)
@@ -161,7 +75,7 @@ class Outcome:
 
     progress: Progress
     reason: str  # "steps", "time", "patience" or "interrupted"
-    taken: int = 0  # steps that were taken now
+    taken: int = 0  # steps since it was started or resumed
 
 
 class Trainer:
@@ -177,12 +91,12 @@ class Trainer:
         workers: Workers = ALONE,
         general: Task | None = None,
     ) -> None:
-        """``general`` is the task on a general test set, which is measured beside its own."""
+        """``general`` is the same task on a general test set, which is validated too."""
         self.task = task.to(device)
         self.settings = settings = run.settings.train
         self.width = run.settings.model.width
         self.folder = run.folder
-        self.belonging = belonging(run)  # what the weights belong to, as every checkpoint says
+        self.belonging = belonging(run)  # settings and tokenizers of the weights, for every checkpoint
         self.listener = listener
         self.device = device
         self.workers = workers
@@ -206,19 +120,17 @@ class Trainer:
         self.average = None
         if settings.average.kind == "moving":
             self.average = optimizer.MovingAverage(self.weights, settings.average.decay)
-        self.best_step: int | None = (
-            None  # the best checkpoint there is, also where the validation of an interruption found it
-        )
+        self.best_step: int | None = None  # of the best validation, also of one that does not count
         self.validated = self.saved = 0.0  # seconds of training at the last validation and checkpoint
         self.validating = 0.0  # seconds that a validation takes
-        self.mean: tuple[int, optimizer.Weights] = (-1, {})  # of the last checkpoints, and at which step
+        self.mean: tuple[int, optimizer.Weights] = (-1, {})  # the step, and the mean of the last checkpoints there
         self.damaged: set[Path] = set()  # checkpoints that were reported
-        self.captures = 2 * settings.shapes if self.kind in GRAPHS else 0  # so many first steps may be slow
+        self.captures = 2 * settings.shapes if self.kind in GRAPHS else 0  # first steps that may be slow
 
     # The loop
 
     def run(self) -> Outcome:
-        """Train until something says that it is enough. Whatever that is, there is a score and a checkpoint."""
+        """Train until a limit, an interruption or lost patience; there is a score and a checkpoint in any case."""
         self.validated = self.saved = self.progress.seconds
         over = self._reason(asked=False)
         if self._owes_validation(over):
@@ -243,7 +155,7 @@ class Trainer:
                 if self.progress.step >= begin + self.captures:
                     self._foretell(pace)
                 if reason == "interrupted":
-                    self._save()  # first of all: a second signal does not wait for the score
+                    self._save()  # before the score: a second signal leaves at once
                 if reason or validates:
                     self._validate(pace, counts=validates or reason != "interrupted")
                     reason = reason or self._agree(self._lost_patience())
@@ -255,8 +167,7 @@ class Trainer:
                     return Outcome(self.progress, reason, self.progress.step - begin)
 
     def rehearse(self, count: int = 3) -> float:
-        """Seconds that a step takes, from a few of them after one that warms up. For estimates: the model has changed
-        afterwards, and nothing is kept."""
+        """Seconds that a step takes: the mean of a few after one to warm up. It changes the model and saves nothing."""
         self.task.train()
         step, seconds = self._step(), []
         with closing(self.feed.groups(Position(0, 0))) as groups:
@@ -267,14 +178,14 @@ class Trainer:
         return sum(seconds[1:]) / count
 
     def extend(self) -> None:
-        """Begin the schedule again here: the limits are later ones than those that it began with."""
+        """Begin the schedule again here, for limits that are later than before."""
         now = self.progress
         self.progress = replace(now, since_step=now.step, since_seconds=now.seconds, stale=0)
         if now.step:
-            self._save()  # so that a resumed training knows too
+            self._save()  # a resumed training must know it
 
     def _take(self, step: TrainStep, group: Group, pace: Pace) -> None:
-        """One update, and what it changes in the progress."""
+        """One update of weights and progress."""
         here = float(sum(batch.tokens for batch in group.batches))
         count, seconds = self.workers.sum(here, pace.seconds())
         self.task.progress = self._share_done()
@@ -288,16 +199,16 @@ class Trainer:
             epoch=group.after.epoch,
             batch=group.after.batch,
             tokens=self.progress.tokens + int(count),
-            seconds=seconds / self.workers.world,  # their mean, so that all agree on the rate that follows from it
+            seconds=seconds / self.workers.world,  # the mean, so that all compute the same learning rate
         )
         pace.add(taken, group, here)
         if taken.skipped:
             self._report(pace)
 
     def _report(self, pace: Pace) -> None:
-        """Say how it goes. Here alone the losses are waited for, and found out if they are not finite.
+        """Tell the listener about the last steps. Only here are losses waited for, and checked to be finite.
 
-        A step whose gradient is not finite has changed nothing, so that it is not too late.
+        That is early enough: a step whose gradient is not finite has changed nothing.
         """
         for taken, group in pace.pending:
             loss, norm = float(taken.loss), float(taken.norm)
@@ -340,9 +251,9 @@ class Trainer:
         return bool(self.workers.sum(float(due))[0])
 
     def _owes_validation(self, over: str) -> bool:
-        """Whether the step that a training goes on from was to be judged, and was stopped before it was."""
+        """Whether the training stopped before the validation that was due at its last step."""
         now, every = self.progress, self.settings.validate_every
-        if not now.step:  # what the training begins with may be the best there will be
+        if not now.step:  # the weights of another run may be the best there will be
             return bool(self.settings.base) and now.best is None
         return 0 < now.step != now.judged and (bool(over) or (every > 0 and now.step % every == 0))
 
@@ -355,13 +266,13 @@ class Trainer:
         return "time" if limit is not None and self.progress.seconds >= limit else ""
 
     def _agree(self, reason: str) -> str:
-        """All processes take the same decision: that of any one of them."""
-        reasons = ("", "interrupted", "steps", "time", "patience")
+        """All processes stop if any of them has a reason to."""
+        reasons = ("interrupted", "steps", "time", "patience")
         votes = self.workers.sum(*(float(reason == name) for name in reasons))
-        return next((name for name, count in zip(reasons[1:], votes[1:], strict=True) if count), "")
+        return next((name for name, count in zip(reasons, votes, strict=True) if count), "")
 
     def _shares(self) -> tuple[float, float]:
-        """How much of the steps and of the time lies behind, since the schedule began."""
+        """The shares of the steps and of the time that are done, since the schedule began."""
         now, limit = self.progress, self.settings.seconds
         steps = (now.step - now.since_step) / max(1, self.settings.steps - now.since_step)
         if limit is None:
@@ -372,15 +283,13 @@ class Trainer:
         return min(1.0, max(self._shares()))
 
     def _limit(self) -> float | None:
-        """The time limit in seconds, where it comes before that of the steps."""
+        """The time limit in seconds, where it is reached before that of the steps."""
         steps, spent = self._shares()
         return self.settings.seconds if spent >= steps else None
 
     def _rate(self, number: int) -> float:
         since = self.progress.since_step if self.settings.schedule in DECAYING else 0
         return learning_rate(self.settings, self.width, max(1, number - since), self._share_done())
-
-    # Steps
 
     def _step(self) -> TrainStep:
         kind = GraphStep if self.kind in GRAPHS else EagerStep
@@ -399,16 +308,16 @@ class Trainer:
     # Validation and checkpoints
 
     def _validate(self, pace: Pace, *, counts: bool = True) -> None:
-        """Loss and score, reported, and kept where they are the best. One that does not count, as when a training is
-        stopped, leaves the progress as it is: a resumed training goes on as if there had been none."""
+        """Report loss and score, and remember the best. A validation that does not count, as when a training is
+        stopped, leaves the progress unchanged: a resumed training goes on as if there had been none."""
         pace.pause()
         if self.workers.leads:
-            average = self._averaged()
-            with optimizer.swapped(self.weights, average), torch.compiler.set_stance("force_eager"):
+            with optimizer.swapped(self.weights, self._averaged()), torch.compiler.set_stance("force_eager"):
                 scores = self.task.validate(self.device)
                 general = self.general.validate(self.device) if self.general else None
-                samples = showing.sampled(self.task, scores.written, self.device)
-                watched = showing.watched(self.task, self.settings.watch, self.device)
+                with resting(self.task.model):
+                    samples = self._samples(scores)
+                    watched = self.task.watched(self.settings.watch, self.device) if self.settings.watch else None
             value = _metric(scores, self.settings.metric)
             now = self.progress
             best = is_better(value, now.best)
@@ -435,33 +344,35 @@ class Trainer:
                     self.progress.general,
                 )
             )
-            self._tell_watched(watched)
+            if watched is not None:
+                self.listener.watch(self.progress.step, watched)
         self.workers.wait()
         self.validated, self.validating = self.progress.seconds, pace.resume()
 
+    def _samples(self, scores: Scores) -> tuple[ValidationSample, ...]:
+        """The first samples with the model's outputs, which validation may have written already."""
+        samples = self.task.samples[:SAMPLES]
+        outputs = scores.written[:SAMPLES] or self.task.write([text for text, _ in samples], self.device)
+        return tuple(ValidationSample(*pair, output) for pair, output in zip(samples, outputs, strict=True))
+
     def _is_landmark(self) -> bool:
-        """Whether to look at the watched sentence between validations: after 1, 2, 4, 8, … steps, for most is learned
-        early. One sentence more is little work, and becomes ever rarer."""
+        """Whether to show the watched sentence between validations: after 1, 2, 4, 8, … steps, since most is learned
+        early."""
         return bool(self.settings.watch) and self.workers.leads and self.progress.step.bit_count() == 1
 
     def _watch(self, pace: Pace) -> None:
-        """Look at the watched sentence while the clock of training stands still."""
+        """Show the watched sentence, which does not count as time of training."""
         pace.pause()
-        with optimizer.swapped(self.weights, self._averaged()):
-            watched = showing.watched(self.task, self.settings.watch, self.device)
-        self._tell_watched(watched)
+        with optimizer.swapped(self.weights, self._averaged()), resting(self.task.model):
+            self.listener.watch(self.progress.step, self.task.watched(self.settings.watch, self.device))
         pace.resume()
 
-    def _tell_watched(self, watched: Watched | None) -> None:
-        if watched is not None:
-            self.listener.watch(self.progress.step, watched)
-
     def _lost_patience(self) -> str:
-        """A reason to stop. Only the first process validates and knows; asking synchronises all processes."""
+        """A reason to stop, which only the first process knows, since it alone validates."""
         return "patience" if self.workers.leads and 0 < self.settings.patience <= self.progress.stale else ""
 
     def _averaged(self) -> optimizer.Weights:
-        """The weights to judge and to keep besides the trained ones; none without averaging."""
+        """The averaged weights, which are validated and saved besides the trained ones; none without averaging."""
         if self.average is not None:
             return self.average.weights()
         if self.settings.average.kind == "last":
@@ -473,7 +384,7 @@ class Trainer:
         return {}
 
     def _snapshots(self, count: int) -> list[Mapping[str, Tensor]]:
-        """The weights of the last validations before this step that counted. A damaged one is named and left out."""
+        """The weights of the last ``count`` validations before this step. A damaged one is reported and left out."""
         found: list[Mapping[str, Tensor]] = []
         for path in reversed(checkpoint.judged(self.folder / "checkpoints")):
             if len(found) == count:
@@ -500,8 +411,8 @@ class Trainer:
         self.workers.wait()
 
     def _prune(self) -> None:
-        """Remove old checkpoints: neither the best nor those that belong to an average of the last. And later ones,
-        which were damaged: this training has begun before them. What adapters add to stays, too."""
+        """Remove old checkpoints, but for the best, those of an average of the last, and the first where adapters are
+        added to it; and later ones, which were damaged, so that the training was resumed before them."""
         folder, average = self.folder / "checkpoints", self.settings.average
         checkpoint.remove_after(folder, self.progress.step)
         spare = {f"step-{self.progress.best_step}"}
@@ -512,8 +423,7 @@ class Trainer:
         checkpoint.prune(folder, self.settings.keep, spare)
 
     def begin(self, weights: Mapping[str, Tensor]) -> None:
-        """Take over the weights of another training, and nothing else. What a task learns beside its model may be
-        missing there."""
+        """Begin with the weights of another training, which may lack what a task learns beside its model."""
         kept = {name: tensor for name, tensor in self.weights.items() if not name.startswith("model.")}
         checkpoint.load_model(self.task, kept | dict(weights), self.settings.base)
         if self.average is not None:
@@ -522,7 +432,7 @@ class Trainer:
             self.adapters.settle()
 
     def resume(self, saved: Checkpoint) -> None:
-        """Take over the state of a checkpoint. What adapters add to is in the first one."""
+        """Go on from a checkpoint. The weights that adapters are added to are in the first one."""
         if self.adapters is not None:
             self.begin(checkpoint.load_trained(self.folder / "checkpoints" / FIRST))
         self.progress = saved.progress
@@ -533,14 +443,13 @@ class Trainer:
 
 
 def step_seed(seed: int, rank: int, number: int) -> int:
-    """The seed of one step in one process: from these numbers alone, so that none of it needs to be
-    kept, and a training goes on with the same numbers however it was stopped."""
+    """The seed of one step in one process. It depends on these numbers alone, so that a resumed training draws the same
+    random numbers without saving a state."""
     return int.from_bytes(hashlib.blake2b(f"{seed} {rank} {number}".encode(), digest_size=8).digest())
 
 
 def begin_chance(seed: int, device: torch.device) -> None:
-    """What `torch.manual_seed` does, for this device alone: to look for every kind there is takes a quarter of a
-    millisecond."""
+    """`torch.manual_seed` for this device alone: for every kind of device it takes a quarter of a millisecond."""
     torch.default_generator.manual_seed(seed)
     if device.type == "cuda":
         with torch.cuda.device(device):

@@ -1,4 +1,7 @@
-"""Optimizers: torch's own, fused where that exists. Only matrices decay; biases and gains do not."""
+"""What of a model learns, and how: adapters, optimizers (torch's, fused where possible), schedules, averages.
+
+Only matrices decay; biases and gains do not.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +26,8 @@ class Adapters(nn.Module):
     """``W = W₀ + α/r · B A`` for the matrices in the layers of a Transformer, A (r, in) and B (out, r) learned (Hu et
     al., 2021).
 
-    The model holds W, never the parts of it: its forward pass, validation and checkpoints are those of ordinary
-    weights. The gradient of W gives those of A and B, ``α/r · Bᵀ dW`` and ``α/r · dW Aᵀ``; after each step W is put
-    together again.
+    The model holds W, not A and B: its forward pass, validation and checkpoints are those of ordinary weights. The
+    gradient of W gives those of A and B, ``α/r · Bᵀ dW`` and ``α/r · dW Aᵀ``; after each step W is computed again.
     """
 
     def __init__(self, matrices: Iterable[Tensor], rank: int, alpha: float) -> None:
@@ -40,12 +42,12 @@ class Adapters(nn.Module):
         self.settle()
 
     def settle(self) -> None:
-        """The matrices as they are now are those that are added to."""
+        """Take the present matrices as W₀."""
         self._first = [matrix.detach().clone() for matrix in self._matrices]
 
     @torch.no_grad()
     def project(self) -> None:
-        """The gradients of the matrices become those of the adapters."""
+        """Compute the adapters' gradients from those of the matrices."""
         for matrix, down, up in zip(self._matrices, self.down, self.up, strict=True):
             if matrix.grad is not None:
                 down.grad = self.scale * (up.T @ matrix.grad)
@@ -54,13 +56,13 @@ class Adapters(nn.Module):
 
     @torch.no_grad()
     def merge(self) -> None:
-        """The matrices with what the adapters add to them now."""
+        """Compute the matrices from W₀ and the adapters."""
         for matrix, first, down, up in zip(self._matrices, self._first, self.down, self.up, strict=True):
             matrix.copy_(torch.addmm(first, up, down, alpha=self.scale))
 
 
 def restrict(model: nn.Module, settings: TrainSettings) -> Adapters | None:
-    """Let only those parts of a model learn that shall; what does not has no gradient. Returns its adapters, if any."""
+    """Freeze the parts of a model that the settings name, or all but its adapters, which are returned."""
     frozen = _frozen(model, settings.freeze)
     if settings.adapt.kind == "lora":
         matrices = [matrix for matrix in _matrices(model) if id(matrix) not in frozen]
@@ -80,16 +82,16 @@ def restrict(model: nn.Module, settings: TrainSettings) -> Adapters | None:
 
 
 def _frozen(model: nn.Module, parts: Iterable[str]) -> set[int]:
-    """Parameters of some parts; what is shared with others is in all of them."""
+    """The ids of the parameters of some parts; a shared parameter is in every part that has it."""
     named = list(model.named_parameters(remove_duplicate=False))
-    found = set[int]()
+    frozen = set[int]()
     for part in parts:
         inside = {id(parameter) for name, parameter in named if _is_in(name, part)}
         if not inside:
             known = {".".join(name.split(".")[:depth]) for name, _ in named for depth in (1, 2)}
             raise SettingsError(f"train.freeze = {part}: no such part; {did_you_mean(part, {EMBEDDINGS, *known})}")
-        found |= inside
-    return found
+        frozen |= inside
+    return frozen
 
 
 def _is_in(name: str, part: str) -> bool:
@@ -131,12 +133,12 @@ def make_optimizer(
 
 
 def _decays(name: str, parameter: Tensor) -> bool:
-    """Whether it is a matrix. A score's bias and sharpness have an axis for heads, and are none all the same."""
+    """Whether it is a matrix. A score's bias and sharpness are not, although they have an axis for heads."""
     return parameter.dim() > 1 and name.rpartition(".")[2] not in {"bias", "sharpness"}
 
 
 def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
-    """The learning rate of the next step, in place where a captured graph reads it."""
+    """Set the learning rate of the next step; in place where a captured graph reads it."""
     for group in optimizer.param_groups:
         if isinstance(group["lr"], Tensor):
             group["lr"].fill_(rate)
@@ -144,13 +146,13 @@ def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
             group["lr"] = rate
 
 
-# Learning rates over time: a warm-up from zero, then one of five ways to go on.
+# Learning rates over time: a warm-up from zero, then one of five schedules.
 
 DECAYING = ("cosine", "linear")  # these end at zero: training beyond that starts them again
 
 
 def learning_rate(settings: TrainSettings, width: int, step: int, progress: float) -> float:
-    """At step 1, 2, …, for a model of this width; ``progress`` is the share of the whole training that lies behind."""
+    """At step 1, 2, …, for a model of this width; ``progress`` is the share of the training that is done."""
     rate, warmup = settings.rate, settings.warmup
     rise = min(1.0, step / warmup) if warmup else 1.0
     match settings.schedule:
@@ -169,15 +171,15 @@ def learning_rate(settings: TrainSettings, width: int, step: int, progress: floa
             assert_never(settings.schedule)
 
 
-# Averages of the weights: often better than the weights themselves, and never used to train on.
+# Averages of the weights: often better than the weights themselves. Training goes on from the weights.
 
 Weights = dict[str, Tensor]
 
 
 class MovingAverage:
-    """``average ← decay · average + (1 − decay) · weights`` after each step, quicker at first.
+    """``average ← decay · average + (1 − decay) · weights`` after each step.
 
-    The decay of step n is at most ``(1 + n) / (10 + n)``, so that the random beginning is soon forgotten.
+    The decay of step n is at most ``(1 + n) / (10 + n)``, so that the random beginning soon has no weight.
     """
 
     def __init__(self, weights: Weights, decay: float) -> None:
@@ -209,7 +211,7 @@ class MovingAverage:
 
 
 def mean_weights(snapshots: list[Mapping[str, Tensor]]) -> Weights:
-    """The mean of several sets of weights, in float64 on the way."""
+    """The mean of several sets of weights, computed in float64."""
     names = [name for name, tensor in snapshots[0].items() if tensor.is_floating_point()]
     return {
         name: torch.stack([snapshot[name].double() for snapshot in snapshots]).mean(0).to(snapshots[0][name].dtype)
@@ -219,7 +221,7 @@ def mean_weights(snapshots: list[Mapping[str, Tensor]]) -> Weights:
 
 @contextmanager
 def swapped(weights: Weights, average: Mapping[str, Tensor]) -> Iterator[None]:
-    """The model with averaged weights for the time being."""
+    """The model with averaged weights inside the block."""
     kept = {name: weights[name].clone() for name in average}
     with torch.no_grad():
         for name, tensor in average.items():

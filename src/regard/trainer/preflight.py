@@ -26,8 +26,8 @@ TOKENS: tuple[Column, ...] = ("source", "target")
 
 @dataclass(frozen=True)
 class Preflight(Answer):
-    """What a training will need. The time is that of a few steps on a CPU; on a GPU it is from the rate of matrix
-    products, and right within a factor of two or so."""
+    """What a training will need. On a CPU the time is from a few steps; on a GPU it is from the speed of matrix
+    products, and right within a factor of about two."""
 
     parameters: int
     examples: int
@@ -108,7 +108,7 @@ def preflight(trainer: Trainer, run: Run) -> Preflight:
 
 
 def check_disk(trainer: Trainer) -> None:
-    """Refuse to train where the checkpoints will not fit: a full disk is found out before the first step."""
+    """Refuse to train where the disk has no room for the checkpoints."""
     if not trainer.workers.leads:
         return
     there = len(steps(trainer.folder / "checkpoints"))
@@ -122,13 +122,13 @@ def check_disk(trainer: Trainer) -> None:
 
 
 def _kept(settings: TrainSettings) -> int:
-    """Checkpoints that are there at once at the most: the last ones, those of an average, which may all be others, the
-    best, and the one that is being written."""
+    """The most checkpoints that exist at once: the last ones, those of an average, which may be others, the best, and
+    the one that is being written."""
     return settings.keep + settings.average.count * (settings.average.kind == "last") + 2
 
 
 def checkpoint_size(trainer: Trainer) -> int:
-    """Bytes of a checkpoint: weights and their average, with what is not trained, and the moments of the optimizer."""
+    """Bytes of a checkpoint: weights and their average, frozen ones too, and the moments of the optimizer."""
     settings = trainer.settings
     trained = 4 * sum(parameter.numel() for parameter in trainer.task.parameters() if parameter.requires_grad)
     whole = sum(tensor.nbytes for tensor in trainer.weights.values())
@@ -136,7 +136,7 @@ def checkpoint_size(trainer: Trainer) -> int:
 
 
 def _memory(parameters: int, run: Run) -> int:
-    """Weights, gradients and two moments; what the backward pass keeps of each layer and of the logits."""
+    """Bytes of weights, gradients and moments, and of the activations that the backward pass needs."""
     settings, model, size = run.settings.train, run.settings.model, Tokenizers.load(run.tokenizer).target.size
     depth = model.encoder_depth + model.decoder_depth if isinstance(model, TransformerModel) else 2 * model.depth
     states = 4 * (1 + 1 + (1 if settings.optimizer == "sgd" else 2) + (settings.average.kind == "moving"))
@@ -154,7 +154,7 @@ def _read_or_written(task: Task) -> list[Ragged]:
 
 
 def _embedding_parameters(task: Task) -> int:
-    """Look-ups cost nothing; the output layer, tied or not, costs as much as it has weights."""
+    """Those of the source embedding, whose look-ups cost nothing; the output layer, tied or not, is computed."""
     names = ("encoder.embedding.weight", "encoder.embedding.learned.weight")
     return sum(parameter.numel() for name, parameter in task.named_parameters() if name.endswith(names))
 

@@ -38,7 +38,6 @@ from regard.trainer.loop import Outcome, Trainer
 from regard.trainer.optimizer import DECAYING
 from regard.trainer.preflight import Preflight, check_disk
 from regard.trainer.preflight import preflight as estimate
-from regard.trainer.showing import check_length
 from regard.trainer.steps import step_kind
 
 HELD_OUT = 200  # sentences translated at each validation
@@ -49,7 +48,7 @@ Tell = Callable[[str], None]
 def train(preset: str | Path = "", *overrides: str, corpus: str = "", time: str = "", out: str | Path = "") -> Run:
     """Train a new run from a preset or a TOML file: ``regard.train("bahdanau", corpus="fable:fr", time="60s")``.
 
-    Without a preset one is chosen; what is not set is fitted to corpus, machine and time (`fitted`).
+    Without a preset one is chosen; settings that are not given are fitted to corpus, machine and time (`fitted`).
     """
     flags = {"data.corpus": corpus, "train.time": time}
     given = [f"{name}={json.dumps(value)}" for name, value in flags.items() if value]
@@ -60,9 +59,10 @@ def train(preset: str | Path = "", *overrides: str, corpus: str = "", time: str 
 
 
 def fitted(preset: str | Path, *overrides: str, device: str = "auto") -> tuple[Settings, str]:
-    """Settings from a preset, or from none, fitted to the corpus, the machine and the time, and the reason in a line.
+    """Settings fitted to the corpus, the machine and the time, from a preset or one that is chosen; and the reason in a
+    line.
 
-    A settings file is taken as it is, and a value that is given always wins.
+    A settings file is taken as it is, and a value that is given is never changed.
     """
     if Path(preset).suffix == ".toml":
         return load_settings(preset, *overrides), ""
@@ -83,26 +83,26 @@ def fitted(preset: str | Path, *overrides: str, device: str = "auto") -> tuple[S
 
 
 def _any_preset(overrides: tuple[str, ...]) -> str:
-    """One that the overrides fit, until the corpus is known and one can be chosen."""
+    """A preset for reading the overrides, until the corpus is known and one can be chosen."""
     return "lstm" if teaching.given("task", overrides) in ("tag", "classify") else "transformer-tiny"
 
 
 def free_place(preset: str | Path, settings: Settings) -> Path:
     """A folder for a new run, named after its preset or its corpus; with a number where there is one of that name."""
     first = place(preset, settings)
-    if "RANK" in os.environ:  # torchrun's processes must agree, and one may have made it already
+    if "RANK" in os.environ:  # torchrun's processes must agree, and one may have created the folder already
         return first
     others = (first.with_name(f"{first.name}-{number}") for number in itertools.count(2))
     return next(folder for folder in itertools.chain((first,), others) if not folder.exists())
 
 
 def place(preset: str | Path, settings: Settings) -> Path:
-    """Where a new run would be if there were none of its name."""
+    """The folder of a new run, whether or not there is one of that name."""
     return Path("runs") / (Path(preset).stem or _name(settings))
 
 
 def _name(settings: Settings) -> str:
-    """What a corpus is called: `de-en` for train.de and train.en, `fable-fr`, or the name of its file."""
+    """The name of a corpus: `de-en` for train.de and train.en, `fable-fr`, or the name of its file."""
     data, task = settings.data, settings.task
     files = [PurePath(name.removesuffix(".gz").removesuffix(".zst")) for name in (data.source, data.target) if name]
     codes = [file.suffix.removeprefix(".") for file in files]
@@ -131,7 +131,7 @@ def start(folder: Path, settings: Settings, *listeners: Listener, device: str = 
 
 
 def _can_begin(settings: Settings, device: torch.device, together: Workers) -> None:
-    """What cannot work is said before anything is made: a kind of step that needs a GPU, a file that is not there."""
+    """Refuse what cannot work before anything is created: a kind of step that needs a GPU, a missing file."""
     step_kind(settings.train, device, together)
     general = general_material(settings)
     for material in (*materials(settings), *(() if general is None else (general,))):
@@ -143,23 +143,24 @@ def _create(folder: Path, settings: Settings) -> Run:
 
 
 def absolute(settings: Settings) -> Settings:
-    """The settings with whole paths: a run can be resumed from anywhere."""
+    """The settings with absolute paths, so that a run can be resumed from any folder."""
     data, train = settings.data, settings.train
     names = ("corpus", "source", "target", "valid_corpus", "valid_source", "valid_target")
-    files = {name: _whole(getattr(data, name)) for name in names} | {"general": tuple(map(_whole, data.general))}
-    named: dict[str, object] = {"base": _whole(train.base)}
+    files: dict[str, object] = {name: _absolute(getattr(data, name)) for name in names}
+    files["general"] = tuple(map(_absolute, data.general))
+    named: dict[str, object] = {"base": _absolute(train.base)}
     if train.alignment.kind == "guided":
-        named["alignment"] = train.alignment.model_copy(update={"links": _whole(train.alignment.links)})
+        named["alignment"] = train.alignment.model_copy(update={"links": _absolute(train.alignment.links)})
     changed = {"data": data.model_copy(update=files), "train": train.model_copy(update=named)}
     return settings.model_copy(update=changed)
 
 
-def _whole(path: str) -> str:
+def _absolute(path: str) -> str:
     return str(Path(path).absolute()) if path and Path(path).exists() else path
 
 
 def _held(folder: Path, together: Workers) -> AbstractContextManager[None]:
-    """The first process holds the run for all."""
+    """The first process locks the run for all."""
     return occupied(folder) if together.leads else nullcontext()
 
 
@@ -176,9 +177,10 @@ def _undone(folder: Path, *, fresh: bool) -> Iterator[None]:
 
 
 def resume(folder: Path, *listeners: Listener, device: str = "auto", time: str = "", more: str = "") -> Outcome:
-    """Go on with a run from its last good checkpoint, as if it had never stopped.
+    """Continue a run from its last good checkpoint, as if it had never stopped.
 
-    ``time`` is for so much longer, such as 10m; ``more`` up to so many steps, such as 20000, or for so many, +5000.
+    ``time`` is how much longer to train, such as 10m; ``more`` is a new number of steps, such as 20000, or so many more
+    of them, such as +5000.
     """
     chosen = pick_device(device)
     run = Run.open(folder)
@@ -204,7 +206,7 @@ def resume(folder: Path, *listeners: Listener, device: str = "auto", time: str =
 
 
 def _extended(run: Run, progress: Progress, time: str, more: str) -> Run:
-    """The run with later limits. What is given replaces both of them: time the steps, and steps the time."""
+    """The run with later limits. Either replaces both old limits, of time and of steps."""
     limit, until = "", NO_LIMIT
     if time:
         limit = f"{progress.seconds + parse_time(time):g}s"
@@ -214,8 +216,8 @@ def _extended(run: Run, progress: Progress, time: str, more: str) -> Run:
             raise SettingsError(f"--steps = {more}: not a number of steps; write 20000, or +5000 for so many more")
         until = int(number) + (progress.step if more.startswith("+") else 0)
         if until <= progress.step:
-            behind = f"{run.folder} has {progress.step:,} steps behind it"
-            raise SettingsError(f"--steps = {more}: {behind}; give more, or +{number} for so many more")
+            done = f"{run.folder} has done {progress.step:,} steps"
+            raise SettingsError(f"--steps = {more}: {done}; give more, or +{number} for so many more")
     train = run.settings.train.model_copy(update={"time": limit, "steps": until})
     return Run(run.folder, run.settings.model_copy(update={"train": train}))
 
@@ -229,17 +231,17 @@ def _going_on(run: Run, progress: Progress) -> str:
 
 
 def _can_go_on(run: Run) -> None:
-    """An imported run may have weights alone: training it from the beginning is not what resuming means."""
+    """Refuse to resume an imported run that has weights alone, which would train it from the beginning."""
     found = steps(run.checkpoints)
     if found and not any((path / checkpoint.OPTIMIZER).exists() for path in found):
         raise ModelError(
-            f"{run.folder}: holds weights alone and cannot be resumed; export the run with --all where it was trained"
+            f"{run.folder}: holds weights alone and cannot be resumed; where it was trained, use --to archive-all"
         )
 
 
 def _begin(run: Run, trainer: Trainer) -> None:
-    """Before the very first step: another run's weights are taken over, or word vectors copied into the embedding.
-    Later they are in the checkpoints."""
+    """Before the first step, load the weights of another run, or word vectors into the embedding. Later they are in the
+    checkpoints."""
     if run.settings.train.base:
         teaching.begin(trainer, run)
     if run.settings.model.vectors.file:
@@ -248,14 +250,14 @@ def _begin(run: Run, trainer: Trainer) -> None:
 
 
 def last_good(run: Run, tell: Tell) -> Checkpoint | None:
-    """The newest checkpoint that is whole. A damaged one is named and passed over."""
+    """The newest checkpoint that is whole. A damaged one is reported and skipped."""
     found = steps(run.checkpoints)
     while found:
         try:
             saved = checkpoint.load(path := found.pop())
         except ModelError as error:
             if not found:
-                raise ModelError(f"{error}, and no other is whole; train anew with another --out") from None
+                raise ModelError(f"{error}, and no other is whole; train again with another --out") from None
             tell(f"{error}; the one before is used")
         else:
             belongs(run, path)
@@ -273,7 +275,7 @@ def _listener(run: Run, together: Workers, *listeners: Listener) -> Listener:
 def open_run(
     run: Run, device: torch.device, together: Workers = ALONE, *listeners: Listener, remark: str = ""
 ) -> Trainer:
-    """Tokenizers, examples, model and trainer of a run. The first process makes what is missing."""
+    """The trainer of a run, with tokenizers, examples and model. The first process makes what is missing."""
     listener = _listener(run, together, *listeners)
     if remark:
         listener.tell(remark)
@@ -314,8 +316,17 @@ def open_task(run: Run, tell: Tell) -> Task:
     held_out = [(row[0], row[-1]) for _, row in islice(valid_rows.rows(kind.columns), HELD_OUT)]
     train = guided(run, train_rows, tokenizers, train, ProgressLines(tell, "learning links"))
     task = kind.open(run, tokenizers, train, valid, held_out)
-    check_length(settings.train.watch, tokenizers.source, task.longest(settings.data.longest))
+    _check_watched(settings.train.watch, tokenizers.source, task.longest(settings.data.longest))
     return task
+
+
+def _check_watched(sentence: str, tokenizer: Tokenizer, longest: int) -> None:
+    """Refuse to watch a sentence longer than those of the training, which would show nothing of what is learned."""
+    if (count := len(tokenizer.encode(sentence))) >= longest:
+        raise DataError(
+            f"train.watch = {sentence[:40]}…: has {count:,} pieces, and those of the training have fewer than "
+            f"{longest:,} (data.longest, or learned positions); watch a shorter sentence"
+        )
 
 
 def _general(run: Run, task: Task, tell: Tell) -> Task | None:
@@ -333,19 +344,19 @@ def _tell_held_out(rows: Material, kind: type[Task], tell: Tell) -> None:
         return
     (last, count, whole), noun = rows.held_out(kind.columns), "pairs" if kind.texts == 2 else "texts"
     if last < 0:
-        tell(f"too few {noun} to hold any out: validation repeats what training sees, and its score says little")
+        tell(f"too few {noun} to hold any out: validation uses training {noun}, and its score says little")
     else:
         tell(f"held out for validation: {count:,} of {whole:,} {noun}, which training does not see")
 
 
 def _encoded(rows: Material, encoder: RowEncoder, folder: Path, tell: Tell) -> Examples:
     """Encoded rows. A corpus that has changed since the run was made, or that was damaged there, is reported."""
-    before, place = _fingerprint(folder), folder.stat().st_ino if folder.exists() else None
+    before, inode = _fingerprint(folder), folder.stat().st_ino if folder.exists() else None
     examples = rows.encode(encoder, folder, ProgressLines(tell, f"encoding {folder.name}"))
-    if place not in (None, folder.stat().st_ino):
+    if inode not in (None, folder.stat().st_ino):
         changed = before and _fingerprint(folder) != before
         what = "has changed since this run was prepared" if changed else "was damaged in the folder of the run"
-        tell(f"the {folder.name} corpus {what}, and was encoded anew")
+        tell(f"the {folder.name} corpus {what}, and was encoded again")
     return examples
 
 
@@ -357,7 +368,7 @@ def _fingerprint(folder: Path) -> str:
 
 
 class ProgressLines:
-    """Says now and then how far a preparation has come."""
+    """Reports the progress of a preparation every few seconds."""
 
     def __init__(self, tell: Tell, what: str) -> None:
         self._tell, self._what, self._last = tell, what, monotonic()
@@ -368,7 +379,7 @@ class ProgressLines:
             self._tell(f"{self._what}: {done:,}{f' of {total:,}' if total else ''}")
 
     def counted(self, texts: Iterator[str]) -> Iterator[str]:
-        """The same texts; reports how many have passed."""
+        """The same texts; reports how many have been read."""
         for number, text in enumerate(texts, start=1):
             yield text
             self(number)
@@ -407,7 +418,7 @@ def _tokenizers(run: Run, kind: type[Task], rows: Material, tell: Tell) -> Token
 
 
 def _of_vectors(run: Run, sources: Iterator[str], targets: Iterator[str] | None, tell: Tell) -> Tokenizers:
-    """The scale of the vectors that are read, and a tokenizer of what is written, where that is text."""
+    """Learn the scale of the source's vectors and, where the target is text, its tokenizer."""
     text = run.settings.text
     source = Vectors.learn(sources, patch=text.source.patch, bands=text.source.bands)
     missing = f", {len(source.missing)} of them missing now and then" if source.missing else ""
@@ -424,7 +435,7 @@ def _of_vectors(run: Run, sources: Iterator[str], targets: Iterator[str] | None,
 def preflight(
     folder: Path, settings: Settings | None, *listeners: Listener, device: str = "auto", remark: str = ""
 ) -> Preflight:
-    """Prepare a run and estimate what its training needs, without training. What was prepared stays."""
+    """Prepare a run and estimate what its training needs, without training. The prepared run stays."""
     chosen = pick_device(device)
     fresh = not folder.exists()
     _can_begin(Run.open(folder).settings if settings is None else settings, chosen, ALONE)

@@ -39,25 +39,26 @@ from regard.trainer.optimizer import Adapters, MovingAverage, set_rate
 
 # A batch on several threads of a CPU, each with some of its rows from the first operation to the last.
 #
-# Torch divides every operation among its threads, and they meet after each: hundreds of times in a step, often for
-# less work than the meeting takes. Here they meet once. The loss is a sum over rows, so that the sum of the gradients
-# is the gradient of the whole, up to rounding; `tests/parity/test_parts.py` binds the two.
+# Torch divides every operation among its threads and synchronises them after each: hundreds of times in a step, which
+# often takes longer than the work. Here they synchronise once. The loss is a sum over rows, so the sum of the
+# gradients is the gradient of the whole, up to rounding; `tests/parity/test_parts.py` binds the two.
 #
-# Beside another busy process two threads may be slower than one: each step waits for the one that shares its core. So
-# the parts are run side by side or one after another, whichever has been faster of late. They are the same parts
-# either way: who runs them changes no number.
+# Beside another busy process two threads may be slower than one, because each step waits for the one that shares its
+# core. So the parts are run in parallel or one after another, whichever has been faster lately. The parts are the same
+# either way, and so are the numbers.
 
 MOST = 4  # parts: more of them would wait for Python's lock
-FEATURES = 1 << 14  # that a layer has for the tokens of a part at least: with less, threads wait for Python's lock
+FEATURES = 1 << 14  # tokens times width of a part at least: with less, threads wait for Python's lock
 TRY_EVERY = 10.0  # seconds after which the other way to run the parts is tried again
-TRIED, CLEARLY = 3, 0.95  # steps that it is tried for, and the share of the time it may take to be kept
+TRIED, CLEARLY = 3, 0.95  # steps that it is tried for, and the share of the time that it must not exceed
 
 Loss = Callable[[Tensors], Tensor]
 Found = tuple[Tensor, tuple[Tensor | None, ...]]
 
 
 class Company:
-    """Parallel, or sequential because other processes need the cores? Whichever is faster now, found by measuring."""
+    """Decides whether parts run in parallel, or one after another because other processes use the cores, by measuring
+    both."""
 
     def __init__(self) -> None:
         self.together = True
@@ -86,8 +87,8 @@ class Company:
 
 
 class Parts:
-    """Losses and gradients by parts. Each part draws its random numbers from a seed that torch's generator gives, so
-    that a training is the same whenever it is repeated with as many threads."""
+    """Losses and gradients by parts. The seed of each part is drawn from torch's generator, so that a training can be
+    repeated exactly with as many threads."""
 
     def __init__(self, loss: Loss, parameters: Sequence[nn.Parameter], width: int) -> None:
         """``width`` is that of the model: features a token."""
@@ -101,8 +102,8 @@ class Parts:
 
     @staticmethod
     def of(task: nn.Module, loss: Loss) -> Parts | None:
-        """None where there is one thread alone, where statistics are those of a whole batch, and for recurrent models:
-        their loops over time are Python's, which one thread at a time can go through."""
+        """None with one thread, with statistics of a whole batch, and for recurrent models, whose loops over time are
+        Python's and run in one thread at a time."""
         modules = list(task.modules())
         if torch.get_num_threads() == 1 or any(isinstance(module, BatchNorm | nn.RNNBase) for module in modules):
             return None
@@ -110,7 +111,7 @@ class Parts:
         return Parts(loss, [parameter for parameter in task.parameters() if parameter.requires_grad], width)
 
     def divides(self, batch: Tensors) -> bool:
-        """Whether there is enough to do."""
+        """Whether a batch is large enough to be divided."""
         tokens = max(column.shape[:2].numel() for column in batch.columns())
         return len(batch) >= self.count and tokens * self.width >= self.count * FEATURES
 
@@ -128,9 +129,9 @@ class Parts:
         return sum(float(loss) for loss, _ in found)
 
     @contextmanager
-    def meeting(self) -> Iterator[None]:
-        """What is done for all parts together (sums, clipping, the optimizer) is done by one thread: torch's team would
-        wait for each other, and a norm is rounded differently with another number of them."""
+    def one_thread(self) -> Iterator[None]:
+        """Sums, clipping and the optimizer run in one thread: several would wait for each other, and a norm is rounded
+        differently with another number of them."""
         before = torch.get_num_threads()
         torch.set_num_threads(1)
         try:
@@ -144,7 +145,7 @@ class Parts:
             return loss.detach(), torch.autograd.grad(loss * scale, self.parameters, allow_unused=True)
 
     def _add(self, found: list[tuple[Tensor | None, ...]]) -> None:
-        """Always in the same order, so that rounding is the same."""
+        """Add gradients, always in the same order, so that rounding is the same."""
         for parameter, gradients in zip(self.parameters, zip(*found, strict=True), strict=True):
             there = [gradient for gradient in (parameter.grad, *gradients) if gradient is not None]
             parameter.grad = reduce(torch.add, there) if there else None
@@ -156,7 +157,7 @@ Captured = tuple[torch.cuda.CUDAGraph, Tensors, Tensor, Tensor]  # a step with i
 
 @dataclass(frozen=True)
 class Taken:
-    """What a step found. The loss may still be under way on the device; `float` waits for it."""
+    """The result of a step. The loss may still be computed on the device; `float` waits for it."""
 
     loss: Tensor | float  # summed over the predictions of this process
     norm: Tensor | float  # of the gradient, before clipping
@@ -188,7 +189,7 @@ class TrainStep(ABC):
 
     @abstractmethod
     def _set_up(self, *, compiled: bool) -> None:
-        """What this kind of step keeps."""
+        """Prepare what this kind of step needs."""
 
     @abstractmethod
     def __call__(self, group: Sequence[Tensors], count: float, rate: float, number: int) -> Taken:
@@ -200,7 +201,7 @@ class TrainStep(ABC):
         return torch.autocast(self.device.type, torch.bfloat16, cache_enabled=False)
 
     def _clip(self) -> Tensor:
-        """The norm of the gradient, which is at most ``clip`` afterwards. Never waits for the device."""
+        """Clip the gradient to the norm ``clip``; returns its norm before. Never waits for the device."""
         if self.adapters is not None:
             self.adapters.project()
         gradients = [parameter.grad for parameter in self.task.parameters() if parameter.grad is not None]
@@ -210,7 +211,7 @@ class TrainStep(ABC):
         return norm
 
     def _change(self, share: Tensor | float) -> None:
-        """New weights, ``share`` of which goes into their average."""
+        """Update the weights, and their average with this ``share`` of them."""
         self.optimizer.step()
         if self.adapters is not None:
             self.adapters.merge()
@@ -219,10 +220,10 @@ class TrainStep(ABC):
 
 
 class EagerStep(TrainStep):
-    """The step as it is written. Batches that do not fit into memory are split, and it says so.
+    """The step as it is written. A batch that does not fit into memory is split, which is reported.
 
-    Compiled, the loss is one graph for all shapes. A choice of the real targets has a shape that depends on
-    the data and would cut that graph in two, so it goes without (``static``).
+    Compiled, the loss is one graph for all shapes. Selecting the real targets would have a shape that depends on the
+    data and cut that graph in two, so all targets are used (``static``).
     """
 
     def _set_up(self, *, compiled: bool) -> None:
@@ -237,7 +238,7 @@ class EagerStep(TrainStep):
         self.parts = Parts.of(self.task, self._loss) if alone else None
 
     def __call__(self, group: Sequence[Tensors], count: float, rate: float, number: int) -> Taken:
-        with nullcontext() if self.parts is None else self.parts.meeting():
+        with nullcontext() if self.parts is None else self.parts.one_thread():
             self.optimizer.zero_grad(set_to_none=True)
             total = sum(self._backward(batch, count, last=batch is group[-1]) for batch in group)
             norm = self._clip()
@@ -309,7 +310,7 @@ class GraphStep(TrainStep):
         return Taken(torch.clone(loss), torch.clone(norm))  # the next replay writes over them
 
     def _update(self, batch: Tensors) -> tuple[Tensor, Tensor]:
-        """Everything on the device; a gradient that is not finite changes nothing."""
+        """The whole step on the device; a gradient that is not finite changes nothing."""
         optimizer = self.optimizer
         optimizer.zero_grad(set_to_none=True)  # captured, each graph makes its own in the pool they share
         with self._precision():
@@ -344,7 +345,7 @@ PAYS = 300.0  # seconds of training that win back the time to compile
 
 
 def step_kind(settings: TrainSettings, device: torch.device, workers: Workers) -> str:
-    """Which kind of step, and why another cannot be had."""
+    """The kind of step of the settings; `auto` chooses one. A kind that is not possible here is refused."""
     can_capture = device.type == "cuda" and workers.world == 1 and settings.accumulate == 1
     can_capture = can_capture and settings.scheduled_sampling == 0
     if settings.step == "auto":
@@ -358,7 +359,7 @@ def step_kind(settings: TrainSettings, device: torch.device, workers: Workers) -
 
 
 def can_compile() -> bool:
-    """Whether kernels can be made here: Triton is there, and a C compiler for what calls them."""
+    """Whether kernels can be compiled here: there is Triton, and a C compiler for the code that calls them."""
     return find_spec("triton") is not None and any(shutil.which(name) for name in ("cc", "gcc", "clang"))
 
 

@@ -33,21 +33,21 @@ CARRIED = (
 
 
 def settings_of(words: Sequence[str]) -> Settings:
-    """The settings that the words of `regard train` name, before any is fitted: a preset's or another run's, with what
-    is changed."""
+    """The settings that the arguments of `regard train` name, before fitting: a preset's or another run's, with
+    overrides."""
     base = given("train.base", words)
     return settings_from(base, *words) if base else load_settings(*words)
 
 
 def given(name: str, overrides: Sequence[str]) -> str:
-    """What overrides say of a setting that is a text; empty where they say nothing."""
-    said = dict(each.split("=", 1) for each in overrides if "=" in each)
-    return next((text.strip("\"' ") for each, text in said.items() if each.strip() == name), "")
+    """The text that overrides give to a setting; empty if they do not name it."""
+    values = dict(each.split("=", 1) for each in overrides if "=" in each)
+    return next((text.strip("\"' ") for each, text in values.items() if each.strip() == name), "")
 
 
-def settings_from(place: str, *overrides: str) -> Settings:
-    """Those of a run that is to begin with another's weights: what the other is, how it learned, and what is new."""
-    base = Run.open(Path(place))
+def settings_from(folder: str, *overrides: str) -> Settings:
+    """The settings of a run that begins with the weights of another: its model, text and optimizer, and overrides."""
+    base = Run.open(Path(folder))
     theirs = base.settings.model_dump()
     values = {name: theirs[name] for name in MEANING}
     values["model"]["vectors"]["file"] = ""  # they are in the weights
@@ -57,7 +57,7 @@ def settings_from(place: str, *overrides: str) -> Settings:
 
 
 def resolve(settings: Settings) -> Settings:
-    """The settings with the hash of the weights that the run begins with, if those of the other run allow it."""
+    """The settings with the hash of the weights that the run begins with; refused if these need other settings."""
     if not settings.train.base:
         return settings
     base = Run.open(Path(settings.train.base))
@@ -65,16 +65,14 @@ def resolve(settings: Settings) -> Settings:
     theirs["model.vectors.file"] = ""
     for name in sorted(theirs.keys() | ours.keys()):
         if name not in FREE and theirs.get(name) != ours.get(name):
-            said = f"{name} = {ours.get(name)}: {base.place} has {theirs.get(name)}, and its weights need that"
-            raise SettingsError(f"{said}; leave the setting out")
-    found = digest(best_checkpoint(base) / MANIFEST)
-    update = {"base": base.place, "base_weights": found}
+            problem = f"{name} = {ours.get(name)}: {base.place} has {theirs.get(name)}, and its weights need that"
+            raise SettingsError(f"{problem}; leave the setting out")
+    update = {"base": base.place, "base_weights": digest(best_checkpoint(base) / MANIFEST)}
     return settings.model_copy(update={"train": settings.train.model_copy(update=update)})
 
 
 def inherit(run: Run, kind: type[Task], rows: Rows, tell: Callable[[str], None]) -> Tokenizers:
-    """The tokenizers of the other run, which goes on seeing words, its labels, and where it came from. They are the new
-    run's own now."""
+    """Copy the tokenizers, labels and origin of the other run; add the words of the new text to those it knows."""
     base = Run.open(Path(run.settings.train.base))
     theirs, counted = Tokenizers.load(base.tokenizer), None
     for name in (base.labels.name, ORIGIN):  # whose licence goes with the weights
@@ -103,24 +101,24 @@ def _sides(old: Tokenizers, new: Tokenizers) -> tuple[tuple[Tokenizer, Tokenizer
 
 
 def _grown(weights: Weights, own: Weights, old: Tokenizers, new: Tokenizers) -> Weights:
-    """Weights with rows for the pieces that were added: the mean of the rows of the pieces that each was before."""
+    """Weights with rows for the pieces that were added: each the mean of the rows of the pieces it replaces."""
     source, target = (origins(*side) for side in _sides(old, new))
-    found = dict(weights)
+    grown = dict(weights)
     for name, tensor in weights.items():
         added = source if name.startswith("model.encoder.") else target
         if name in own and len(own[name]) == len(tensor) + len(added) and added:
-            found[name] = torch.cat((tensor, torch.stack([tensor[rows].mean(0) for rows in added])))
-    return found
+            grown[name] = torch.cat((tensor, torch.stack([tensor[rows].mean(0) for rows in added])))
+    return grown
 
 
 def begin(trainer: Trainer, run: Run) -> None:
-    """Before the very first step: the best weights of the other run. Later they are in the checkpoints."""
+    """Load the best weights of the other run, before the first step; later they are in the checkpoints."""
     base = Run.open(Path(trainer.settings.base))
     path = best_checkpoint(base)
     if digest(path / MANIFEST) != trainer.settings.base_weights:
         raise ModelError(
             f"train.base = {base.place}: its best weights are others than when this run was made; "
-            "begin anew with another --out"
+            "begin again with another --out"
         )
     belongs(base, path)
     weights = checkpoint.load_weights(path)

@@ -146,7 +146,7 @@ def test_an_empty_corpus_is_not_called_sound(tmp_path: Path, capsys: Capture) ->
     for name in ("a.de", "a.en"):
         (tmp_path / name).touch()
     assert run(["data", "check", str(tmp_path / "a.de"), str(tmp_path / "a.en")]) == 3
-    assert "no lines at all" in capsys.readouterr().err
+    assert "is empty; a corpus has at least one line" in capsys.readouterr().err
 
 
 def test_sides_that_do_not_pair_get_the_command_that_finds_out_where(tmp_path: Path, capsys: Capture) -> None:

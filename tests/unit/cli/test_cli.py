@@ -83,7 +83,7 @@ MISTAKES = {
     "no such run": (["translate", "nowhere", "x"], 4, "nowhere: no such folder"),
     "an empty beam": (["translate", "nowhere", "x", "--beam", "0"], 2, "beam = 0"),
     "resuming nothing": (["train", "--resume", "nowhere"], 4, "nowhere: no such folder"),
-    "resuming with a preset": (["train", "lstm", "--resume", "nowhere"], 2, "goes on with the run's own settings"),
+    "resuming with a preset": (["train", "lstm", "--resume", "nowhere"], 2, "uses the run's own settings"),
     "no corpus": (["train", "lstm", "--out", "{tmp}/run"], 2, "the training corpus is missing"),
     "a missing file": (
         ["train", "lstm", "--source", "{tmp}/no", "--target", "{tmp}/no", "data.valid_source=a", "data.valid_target=b"],

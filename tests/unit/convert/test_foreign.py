@@ -46,7 +46,7 @@ def test_pieces_of_one_name_and_rows_without_a_piece_are_told_apart() -> None:
 @pytest.mark.parametrize("special", [(0, 0, 0, 1), (0, 1, 2, 1), (0, 0, 2, 29), (-1, 0, 2, 3)])
 def test_special_tokens_that_are_none_or_the_same_are_refused(special: tuple[int, int, int, int]) -> None:
     pad, start, end, unknown = special
-    with pytest.raises(ModelError, match=r"must be ids of 29 pieces, and different ones"):
+    with pytest.raises(ModelError, match=r"must be ids of 29 pieces, all different"):
         Ids.of(["x"] * 29, pad=pad, start=start, end=end, unknown=unknown)
 
 
@@ -73,7 +73,7 @@ BIAS = "decoder.output.bias"
     ("change", "line"),
     [
         ({"size": 3}, rf"{BIAS} = \(3,\): must be"),
-        ({"fill": torch.nan}, f"{BIAS}: has numbers that are infinite, or none"),
+        ({"fill": torch.nan}, f"{BIAS}: has infinite numbers or NaN"),
         ({"without": BIAS}, f"{BIAS}: the model has no such weight; 1 are missing"),
         ({"extra": "decoder.more"}, r"decoder\.more: no such weight"),
     ],
@@ -96,10 +96,10 @@ def test_what_others_have_trained_is_finished(tmp_path: Path, capsys: pytest.Cap
 
 def test_a_place_that_is_taken_or_too_small_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = small_run(tmp_path / "run")
-    with pytest.raises(ModelError, match="run: is there already; choose another --out"):
+    with pytest.raises(ModelError, match="run: exists already; choose another --out"):
         write(changed(run), run)
     monkeypatch.setattr(foreign.shutil, "disk_usage", lambda _: type("Disk", (), {"free": 5}))
-    with pytest.raises(ResourceError, match="there is room for 5; make room first"):
+    with pytest.raises(ResourceError, match="but only 5 are free; free some space"):
         write(changed(run), tmp_path / "other")
 
 

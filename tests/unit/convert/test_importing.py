@@ -94,7 +94,7 @@ def test_the_verb_says_what_it_found(engine: Path, tmp_path: Path, capsys: pytes
     assert verb(["import", str(engine), "--out", str(tmp_path / "run")]) == 0
     said = capsys.readouterr().err
     assert "CTranslate2 6, float32; Transformer, 2+2 layers, 3 heads, width 15" in said
-    assert "licence: not stated; ask those who made the model" in said
+    assert "licence: not stated; ask the authors of the model" in said
     assert verb(["import", str(engine), "--out", str(tmp_path / "two"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["format"] == "CTranslate2 6, float32"
 
@@ -102,20 +102,20 @@ def test_the_verb_says_what_it_found(engine: Path, tmp_path: Path, capsys: pytes
 def test_several_models_must_be_chosen_from(engine: Path, tmp_path: Path) -> None:
     for name in ("one", "two"):
         shutil.copytree(engine, tmp_path / "both" / name)
-    with pytest.raises(ModelError, match="holds 2 models; choose one with --part: one, two"):
+    with pytest.raises(ModelError, match="contains 2 models; choose one with --part: one, two"):
         imported(tmp_path / "both", tmp_path / "run")
     assert origin_of(imported(tmp_path / "both", tmp_path / "run", part="two")) is not None
-    with pytest.raises(ModelError, match="no model called three that is known here"):
+    with pytest.raises(ModelError, match="no model called three in a known format"):
         imported(tmp_path / "both", tmp_path / "other", part="three")
 
 
 def test_what_is_no_model_or_not_there_is_told(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="is not there; check the name"):
+    with pytest.raises(ModelError, match="does not exist; check the name"):
         imported(tmp_path / "nothing", tmp_path / "run")
     (tmp_path / "text").write_text("x", encoding="utf-8")
-    with pytest.raises(ModelError, match="no model that is known here; read are CTranslate2"):
+    with pytest.raises(ModelError, match="no model in a known format; known are CTranslate2"):
         imported(tmp_path / "text", tmp_path / "run")
-    with pytest.raises(ModelError, match="is a run of Regard's already"):
+    with pytest.raises(ModelError, match="is a run of Regard already"):
         imported(small_run(tmp_path / "mine"), tmp_path / "run")
 
 
@@ -129,10 +129,10 @@ def test_archives_that_would_harm_are_refused(tmp_path: Path, monkeypatch: pytes
     for number, name in enumerate(("../x", "/x", "a\\b")):
         with zipfile.ZipFile(file := tmp_path / f"{number}.zip", "w") as archive:
             archive.writestr(name, "x")
-        refused(file, "would leave its folder; refused", tmp_path)
+        refused(file, "would be outside of the folder; not unpacked", tmp_path)
     with zipfile.ZipFile(file := tmp_path / "bomb.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("model.bin", bytes(200 << 20))
-    refused(file, "unfolds to more than .* bytes or 100,000 files; that is no model", tmp_path)
+    refused(file, "unpacks to more than .* bytes or 100,000 files; too much for a model", tmp_path)
     (tmp_path / "half.zip").write_bytes(file.read_bytes()[:1000])
     refused(tmp_path / "half.zip", "is cut short, damaged", tmp_path)
     (tmp_path / "half.tar.gz").write_bytes(gzip.compress(b"x" * 700))
@@ -140,7 +140,7 @@ def test_archives_that_would_harm_are_refused(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(package.shutil, "disk_usage", lambda _: type("Disk", (), {"free": 5}))
     with zipfile.ZipFile(file := tmp_path / "small.zip", "w") as archive:
         archive.writestr("a", "123456")
-    refused(file, "unfolds to more than 5 bytes, which is all the room", tmp_path, ResourceError)
+    refused(file, "unpacks to more than 5 bytes, which is all the free", tmp_path, ResourceError)
 
 
 def test_a_member_that_is_longer_than_it_says_or_nowhere_is_refused(
@@ -149,7 +149,7 @@ def test_a_member_that_is_longer_than_it_says_or_nowhere_is_refused(
     with zipfile.ZipFile(file := tmp_path / "x.zip", "w") as archive:
         archive.writestr("a", b"123456")
     monkeypatch.setattr(package, "_zipped", lambda _: iter([("a", 2, io.BytesIO(b"123456"))]))
-    refused(file, "a: is longer than it says", tmp_path)
+    refused(file, "a: is longer than its header says", tmp_path)
 
     def nowhere(_: Path) -> Any:
         raise OSError(22, "Invalid argument")
@@ -175,14 +175,14 @@ def test_links_in_an_archive_are_passed_over(engine: Path, tmp_path: Path) -> No
 
 def test_files_that_are_read_whole_have_a_size_and_a_form(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "x.json"
-    with pytest.raises(ModelError, match="is not there; the model needs it"):
+    with pytest.raises(ModelError, match="is missing; the model needs it"):
         read_bytes(path)
     for text, line in (("{", "not JSON"), ("[" * 100_000, "not JSON"), ("[]", "not a JSON object")):
         path.write_text(text, encoding="utf-8")
         with pytest.raises(ModelError, match=line):
             read_json(path)
     monkeypatch.setattr(package, "LARGEST_TEXT", 1)
-    with pytest.raises(ModelError, match="has 2 bytes; 1 are the most"):
+    with pytest.raises(ModelError, match="has 2 bytes; 1 is the limit"):
         read_bytes(path)
 
 
@@ -204,13 +204,16 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "a flag of two": ({"encoder/pre_norm": f32(2)}, "must be one number"),
     "no layers": ({"decoder/layer_0/ffn/linear_0/weight": None}, "has no layers of an encoder and a decoder"),
     "other heads": ({"decoder/num_heads": np.array(5, np.int16)}, "decoder/num_heads = 5: the encoder has 3"),
-    "one norm": ({"decoder/layer_norm/gamma": None}, "layer_norm/gamma: is on one side alone"),
-    "activation": ({f"{side}/activation": flag(5) for side in SIDES}, "activation: not among those"),
+    "one norm": ({"decoder/layer_norm/gamma": None}, "layer_norm/gamma: is on one side only"),
+    "activation": ({f"{side}/activation": flag(5) for side in SIDES}, "activation: not supported"),
     "scale": ({"encoder/scale_embeddings": np.array(7, np.float32)}, "scale_embeddings = 7, 1: must be √width"),
     "positions": ({"decoder/position_encodings/encodings": f32(9, 4)}, r"encodings = .*: must be as wide as 15"),
-    "rotary": (ROTARY, "of a kind that is not read"),
+    "rotary": (ROTARY, "not supported; whole heads"),
     "matrices": ({"encoder/layer_0/self_attention/linear_0/weight": f32(46, 15)}, "must be 3 equal matrices"),
-    "a bias in swiglu": (GATES | {f"{side}/activation": flag(2) for side in SIDES}, "SwiGLU is read without biases"),
+    "a bias in swiglu": (
+        GATES | {f"{side}/activation": flag(2) for side in SIDES},
+        "SwiGLU is only read without biases",
+    ),
 }
 
 
@@ -223,15 +226,15 @@ def test_a_model_that_does_not_fit_is_refused_in_one_line(name: str, engine: Pat
 HEAD = b"\4\0\0\0\x10\0TransformerSpec\0\1\0\0\0\1\0\0\0\2\0a\0"
 FILES: dict[str, tuple[bytes, str]] = {
     "nothing": (b"", "is empty; copy it again"),
-    "half a number": (b"\6\0", "is cut short, damaged or no model"),
-    "another format": (b"\x07\0\0\0", "format 7: is read up to 6"),
-    "another kind": (b"\6\0\0\0\x0c\0WhisperSpec\0\0\0\0\0", "WhisperSpec: only Transformers that translate"),
-    "an empty name": (b"\6\0\0\0\0\0", "is cut short, damaged"),
+    "half a number": (b"\6\0", "is incomplete, damaged or no model"),
+    "another format": (b"\x07\0\0\0", "format 7: up to 6 is read"),
+    "another kind": (b"\6\0\0\0\x0c\0WhisperSpec\0\0\0\0\0", "WhisperSpec: only translating Transformers"),
+    "an empty name": (b"\6\0\0\0\0\0", "is incomplete, damaged"),
     "numbers": (
         b"\4\0\0\0\x10\0TransformerSpec\0\1\0\0\0\1\0\0\0\2\0a\0\1\5\0\0\0\0\1\0\0\0",
         "its numbers do not fill it",
     ),
-    "a size beyond": (HEAD + b"\1\5\0\0\0\1\5\0\0\0", "is cut short"),
+    "a size beyond": (HEAD + b"\1\5\0\0\0\1\5\0\0\0", "is incomplete"),
 }
 
 

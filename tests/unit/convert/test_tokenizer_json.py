@@ -169,24 +169,24 @@ def test_marian_with_holes_in_it_needs_names_for_what_it_writes(numbered: bool, 
 UNIGRAM = {"type": "Unigram", "unk_id": 0, "vocab": [["<unk>", 0.0], ["▁a", -1.0]]}
 META = {"type": "Metaspace", "replacement": "▁"}
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
-    "kind": ({"model": {"type": "WordPiece"}}, "model.type = WordPiece: is not read; Unigram and BPE are"),
+    "kind": ({"model": {"type": "WordPiece"}}, "model.type = WordPiece: not supported; Unigram and BPE are"),
     "none": ({"model": 3}, "model.type = None"),
-    "large score": ({"model": UNIGRAM | {"vocab": [["a", 1e300]]}}, r"model.vocab = \['a', 1e\+300\]: is not read"),
-    "endless score": ({"model": UNIGRAM | {"vocab": [["a", 10**400]]}}, "model.vocab = .*: is not read"),
-    "score": ({"model": UNIGRAM | {"vocab": [["a", "b"]]}}, r"model.vocab = \['a', 'b'\]: is not read"),
+    "large score": ({"model": UNIGRAM | {"vocab": [["a", 1e300]]}}, r"model.vocab = \['a', 1e\+300\]: not supported"),
+    "endless score": ({"model": UNIGRAM | {"vocab": [["a", 10**400]]}}, "model.vocab = .*: not supported"),
+    "score": ({"model": UNIGRAM | {"vocab": [["a", "b"]]}}, r"model.vocab = \['a', 'b'\]: not supported"),
     "list": ({"model": UNIGRAM | {"vocab": None}}, "model.vocab = None"),
     "table": ({"model": {"type": "BPE", "vocab": {"a": "x"}, "merges": []}}, "a table of pieces and their ids is"),
-    "merges": ({"model": {"type": "BPE", "vocab": {"a": 0}, "merges": ["abc"]}}, "model.merges = abc: is not read"),
-    "unknown": ({"model": UNIGRAM | {"unk_id": 9}}, "unk_token = None: is not read; one of its pieces is"),
-    "spaces": ({"pre_tokenizer": {"type": "Whitespace"}}, "pre_tokenizer = .*: is not read; Metaspace with ▁ is"),
-    "small letters": ({"normalizer": {"type": "Lowercase"}}, "normalizer = .*Lowercase.*: is not read; Precompiled"),
+    "merges": ({"model": {"type": "BPE", "vocab": {"a": 0}, "merges": ["abc"]}}, "model.merges = abc: not supported"),
+    "unknown": ({"model": UNIGRAM | {"unk_id": 9}}, "unk_token = None: not supported; one of its pieces is"),
+    "spaces": ({"pre_tokenizer": {"type": "Whitespace"}}, "pre_tokenizer = .*: not supported; Metaspace with ▁ is"),
+    "small letters": ({"normalizer": {"type": "Lowercase"}}, "normalizer = .*Lowercase.*: not supported; Precompiled"),
     "pattern": (
         {"normalizer": {"type": "Replace", "pattern": {"Regex": "x"}}},
-        "normalizer.pattern = .*: is not read",
+        "normalizer.pattern = .*: not supported",
     ),
     "letters": (
         {"normalizer": {"type": "Precompiled", "precompiled_charsmap": "?"}},
-        "charsmap = .*: is not read; base64",
+        "charsmap = .*: not supported; base64",
     ),
 }
 

@@ -2,11 +2,13 @@
 
 import json
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from regard.cli.main import run
+from regard.cli.streams import LineCounter
 from regard.data import CheckReport, Corpus, check, clean, mend, split, stats
 from regard.data.check import SIDES, Finding, Seen
 from regard.data.clean import suffixes
@@ -265,7 +267,7 @@ def test_things_are_seen_once_however_they_are_grouped() -> None:
 
 def test_reading_says_in_a_log_how_far_it_is(tmp_path, capsys, monkeypatch) -> None:
     paths = write(tmp_path, GOOD).paths
-    monkeypatch.setattr("regard.cli.data.SILENCE", 0.0)
+    monkeypatch.setattr("regard.cli.data.LineCounter", partial(LineCounter, every=0.0))
     assert run(["data", "check", *paths]) == 0
     assert "40 pairs read\n" in capsys.readouterr().err
     assert run(["data", "check", *paths, "--quiet"]) == 0

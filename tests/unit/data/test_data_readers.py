@@ -346,7 +346,7 @@ def forge(path: Path, true: int, false: int) -> None:
 
 
 def test_parquet_that_lies_about_how_much_it_unfolds_to_is_refused(tmp_path, monkeypatch) -> None:
-    """A file of a few kilobytes that unfolds to megabytes and says that it does not."""
+    """A file of a few kilobytes that unpacks to megabytes and says that it does not."""
     path = tmp_path / "a.parquet"
     rows = {"source": ["x" * 1_000_000] * 3, "target": ["a"] * 3}
     parquet.write_table(pyarrow.table(rows), path, compression="zstd", use_dictionary=False)
@@ -356,7 +356,7 @@ def test_parquet_that_lies_about_how_much_it_unfolds_to_is_refused(tmp_path, mon
     assert parquet.ParquetFile(path).metadata.row_group(0).column(0).total_uncompressed_size == 777
     monkeypatch.setattr(reading, "LARGEST_PART", 1 << 20)
     before = pyarrow.total_allocated_bytes()
-    with pytest.raises(DataError, match=r"a\.parquet: column = source, row group 1: unfolds to 3,000,0\d\d bytes"):
+    with pytest.raises(DataError, match=r"a\.parquet: column = source, row group 1: unpacks to 3,000,0\d\d bytes"):
         next(read(path))
     assert pyarrow.total_allocated_bytes() - before < 100_000
 
@@ -394,7 +394,7 @@ def test_a_header_of_a_page_of_parquet_does_not_go_on_beyond_the_file() -> None:
 @pytest.mark.parametrize(
     ("limit", "most", "line"),
     [
-        ("LARGEST_PART", 900, "column = source, row group 1: unfolds to [0-9,]+ bytes or more; at most 900; write"),
+        ("LARGEST_PART", 900, "column = source, row group 1: unpacks to [0-9,]+ bytes or more; at most 900; write"),
         ("LONGEST_LINE", 6, "rows 1 to 5: column = source: a text of 7 bytes; at most 6"),
     ],
 )

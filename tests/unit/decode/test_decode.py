@@ -19,7 +19,7 @@ from regard.decode.constraints import Forbidden, NoRepeat, Prefix, Terms
 from regard.decode.front import largest, largest_sums
 from regard.decode.rules import Beam, Rule, Sample
 from regard.decode.rules import allocate_banks as allocate
-from regard.decode.scoring import least_risk, utilities
+from regard.decode.scoring import utilities
 from regard.decode.search import Ensemble, Hypothesis, search
 from regard.errors import DataError, ModelError, SettingsError
 from regard.models.generator import EncoderDecoder
@@ -78,12 +78,6 @@ def test_coverage_prefers_what_has_looked_at_everything() -> None:
     model, source = tiny.translator("luong-hard"), tiny.rows([5, 7, 3], tiny.SOURCE_SIZE, 4)
     plain, covering = (run(model, source, Beam(4, best=4, coverage_penalty=penalty)) for penalty in (0.0, 50.0))
     assert plain != covering
-
-
-def test_needs_say_how_much_room_forced_tokens_take() -> None:
-    assert Terms([[[5, 6], [7]], [], [[5], [5]]]).need() == [3, 0, 1]
-    assert Prefix([[5, 6], []]).need() == [2, 0]
-    assert Prefix([[], []]).need() == [0, 0]
 
 
 def test_a_limit_too_small_for_its_terms_still_ends() -> None:
@@ -186,9 +180,10 @@ class TestRisk:
             every = [metric.sentence_score(text, [other]).score for other in samples]
             assert utility == pytest.approx(sum(every) / len(every))
 
-    def test_the_least_risk_is_what_most_agree_on(self) -> None:
-        assert least_risk(["a dog", "the cat sleeps", "the cat slept", "the cat sleeps"]) == 1
-        assert least_risk(["only one"]) == 0
+    def test_the_highest_utility_is_that_of_what_most_agree_on(self) -> None:
+        found = utilities(["a dog", "the cat sleeps", "the cat slept", "the cat sleeps"])
+        assert found.index(max(found)) == 1
+        assert utilities(["only one"]) == [100.0]
 
 
 @cache

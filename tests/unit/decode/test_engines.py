@@ -110,7 +110,7 @@ def test_what_an_engine_does_not_know_goes_to_our_own_search(trained: Path, opti
     expected = load(trained).translate(TEXTS, options)
     for _ in range(2):
         assert [each.text for each in translator.translate(TEXTS, options)] == [each.text for each in expected]
-    assert heard == [f"engine: native: ctranslate2 knows nothing of {what}"]  # once
+    assert heard == [f"engine: native: ctranslate2 does not support {what}"]  # once
 
 
 def test_a_converted_model_is_kept_until_the_weights_are_others(copied: Path) -> None:
@@ -163,7 +163,7 @@ def test_a_service_searches_with_its_engine_and_names_it(copied: Path) -> None:
             assert found.startswith("le") if expected is None else found == expected.text
         assert client.get("/api/v1/runs").json()["runs"][0]["engine"] == "ctranslate2"
         assert 'regard_model_engine{engine="ctranslate2",run="run"} 1.0' in client.get("/metrics").text
-    assert heard == ["run: engine: native: ctranslate2 knows nothing of a prefix"]
+    assert heard == ["run: engine: native: ctranslate2 does not support a prefix"]
     with pytest.raises(SettingsError, match="engine = ctranslate: no such engine; did you mean 'ctranslate2'"):
         Library(None, [copied], decode=DecodeSettings(engine="ctranslate"))
 
@@ -254,7 +254,7 @@ def test_many_sentences_go_to_ctranslate2_when_it_writes_the_same_and_the_run_re
     remembered = json.loads(kept.read_text())
     assert remembered == {"ctranslate2": ctranslate2.__version__, "sentences": 3, "same": 3}
     translator.translate(TEXTS, Options(prefix="le"))
-    assert heard[1:] == ["engine: native: ctranslate2 knows nothing of a prefix"]
+    assert heard[1:] == ["engine: native: ctranslate2 does not support a prefix"]
     monkeypatch.setattr(regard.tasks.engines, "_others", lambda *_: pytest.fail("measured again"))
     again = load(copied)
     assert [each.text for each in again.translate(TEXTS * 2)] == expected * 2
@@ -278,7 +278,7 @@ def test_what_ctranslate2_writes_otherwise_stays_with_the_loop(copied: Path, mon
     translator, expected = load(copied, tell=heard.append), [each.text for each in load(copied).translate(TEXTS)]
     for _ in range(3):
         assert [each.text for each in translator.translate(TEXTS)] == expected
-    assert heard == ["engine: native: ctranslate2 writes 1 of 3 sentences otherwise"]  # once
+    assert heard == ["engine: native: ctranslate2 has other outputs for 1 of 3 sentences"]  # once
     assert translator.search.searcher.name == "native"
     assert json.loads((copied / "engines" / "ctranslate2-float32" / "same.json").read_text())["same"] == 2
 
@@ -338,7 +338,7 @@ def test_the_verbs_take_an_engine(copied: Path, tmp_path: Path, capsys: Capture)
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["--to", "onnx"], "--to = onnx: nothing that is exported to; known: archive, ctranslate2"),
+        (["--to", "onnx"], "--to = onnx: no such format; known: archive, archive-all"),
         (["run.tar", "--to", "ctranslate2"], "FILE = run.tar: is for an archive; name a folder"),
         ([], "FILE: missing; name the archive to write, for example run.tar.gz"),
     ],

@@ -311,7 +311,7 @@ def test_signs_do_not_run_out() -> None:
 
 def test_the_headline_says_who_is_best_and_whether_that_can_be_told() -> None:
     start_of = "transformer scores best: BLEU 22.4"
-    assert headline(by_hand()) == f"{start_of}. Whether that is more than chance was not tested."
+    assert headline(by_hand()) == f"{start_of}. Whether the difference is significant was not tested."
     assert headline(by_hand(0.001, 0.001, 0.02)) == (
         f"{start_of}, better than each of the 2 others by more than chance would give (p=0.02)."
     )

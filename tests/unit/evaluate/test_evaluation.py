@@ -21,6 +21,7 @@ from regard.errors import DataError, SettingsError
 from regard.evaluate import evaluate as evaluation
 from regard.evaluate.evaluate import Texts, alignment_of, check_measures, score, training_counts
 from regard.fable.corpus import generate
+from regard.metrics.alignment import flipped
 from regard.metrics.groups import by_length
 from regard.metrics.translation import measure
 from regard.runs.folder import Run
@@ -184,7 +185,7 @@ def test_comet_stands_beside_the_others(
 
 
 def test_links_are_read_from_attention_and_joined_with_those_of_a_reverse_run(
-    trained: Path, tmp_path: Path, capsys: Capture
+    trained: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     start(tmp_path / "luong", small.settings("luong-dot", "train.steps=3"), small.Notes(), device="cpu")
     gold = write(tmp_path / "gold", ["0-0 1-1"] * len(PAIRS))
@@ -202,7 +203,9 @@ def test_links_are_read_from_attention_and_joined_with_those_of_a_reverse_run(
     translator = load(tmp_path / "luong")
     sources, references = zip(*PAIRS, strict=True)
     links = evaluation.aligned(translator, sources, references)
-    back = evaluation.swapped(evaluation.aligned(translator, references, sources))
+    back = [flipped(each) for each in evaluation.aligned(translator, references, sources)]
+    monkeypatch.setattr(evaluation, "ALIGNED", 2)
+    assert evaluation.aligned(translator, sources, references) == links
     assert alone["predicted"] == sum(map(len, links))
     assert joined["predicted"] == sum(len(one & other) for one, other in zip(links, back, strict=True))
 
@@ -220,7 +223,11 @@ MISTAKES = {
         2,
         "symmetrise = unite: not known; did you mean 'union'?",
     ),
-    "links without gold": (["measure.links={tmp}/short"], 2, "measure.alignment: links are held against gold ones"),
+    "links without gold": (
+        ["measure.links={tmp}/short"],
+        2,
+        "measure.alignment: missing; links are compared with gold ones",
+    ),
     "one side of links": (
         ["measure.alignment={tmp}/short", "measure.reverse_links={tmp}/short"],
         2,

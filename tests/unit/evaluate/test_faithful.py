@@ -210,7 +210,7 @@ def test_what_cannot_be_measured_is_refused(translator: Translator) -> None:
         name, _, value = wrong.partition("=")
         with pytest.raises(SettingsError, match=f"{name} = {value}: too few"):
             measure.faithful(translator, TEXTS, how=MeasureSettings(**{name: int(value)}))  # type: ignore[arg-type]
-    with pytest.raises(ModelError, match="belongs to no run"):
+    with pytest.raises(ModelError, match="has no run"):
         measure.faithful(replace(translator, run=None), TEXTS, how=QUICK)
 
 
@@ -241,7 +241,7 @@ def test_what_was_found_is_remembered_for_these_weights(run: Path, found: Faithf
     content = json.loads((tmp_path / "faithful.json").read_bytes())
     for wrong in ({"best": "guess"}, {"methods": []}, {"sentences": "many"}, {"links": "guess"}):
         (tmp_path / "faithful.json").write_text(json.dumps(content | wrong))
-        with pytest.raises(ModelError, match="does not say which map to believe"):
+        with pytest.raises(ModelError, match="is not a measurement of maps"):
             Faithfulness.load(tmp_path)
 
 
@@ -316,9 +316,9 @@ def test_many_sentences_are_one_page(run: Path, tmp_path: Path, capfd: pytest.Ca
     ]
     (tmp_path / "empty").write_text("\n")
     for arguments, problem in (
-        (["a text", "--corpus", str(corpus)], "has the texts"),
-        (["--corpus", str(corpus), "--out", "a.svg"], "many sentences are one page"),
-        (["--corpus", str(tmp_path / "empty")], "has no sentence to look into"),
+        (["a text", "--corpus", str(corpus)], "replaces TEXT and --target"),
+        (["--corpus", str(corpus), "--out", "a.svg"], "a corpus makes one page"),
+        (["--corpus", str(tmp_path / "empty")], "has no sentence; give at least one"),
     ):
         assert cli(["explain", str(run), *arguments]) in (2, 3)
         assert problem in capfd.readouterr().err
@@ -328,7 +328,11 @@ def test_the_verb_measures_shows_and_keeps(run: Path, tmp_path: Path, capfd: pyt
     for name, lines in (("a.en", "the cat sleeps\nthe dog eats\n"), ("a.fr", "le chat dort\nle chien mange\n")):
         (tmp_path / name).write_text(lines)
     (tmp_path / "a.align").write_text("0-0 1-1 2-2\n0-0 1?1\n")
-    files = [f"--source={tmp_path / 'a.en'}", f"--target={tmp_path / 'a.fr'}", f"--alignment={tmp_path / 'a.align'}"]
+    files = [
+        f"--source={tmp_path / 'a.en'}",
+        f"--target={tmp_path / 'a.fr'}",
+        f"measure.alignment={tmp_path / 'a.align'}",
+    ]
     page = tmp_path / "page.html"
     assert cli(["faithful", str(run), *files, f"--out={page}", "measure.resamples=20"]) == 0
     out, said = capfd.readouterr()
@@ -346,5 +350,5 @@ def test_the_verb_measures_shows_and_keeps(run: Path, tmp_path: Path, capfd: pyt
     assert cli(["faithful", str(run), *files[:1], "measure.resamples=20", "measure.limit=1", "--json"]) == 0
     assert json.loads(capfd.readouterr().out)["sentences"] == 1
     assert cli(["faithful", str(run), files[0], files[2]]) == 2
-    assert "is of given translations" in capfd.readouterr().err
+    assert "aligns given translations" in capfd.readouterr().err
     (run / "faithful.json").unlink()

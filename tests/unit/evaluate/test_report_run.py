@@ -189,7 +189,7 @@ def test_a_model_without_attention_shows_masking_and_gradients(runs: Runs) -> No
     assert "this model has no attention" in made.links
     assert [one.scale for look in made.looks for one in look.maps[:2]] == ["diverging"] * 2 * len(made.looks)
     assert "has no attention" in read(html).shown
-    assert "Attention is where the model looked" not in read(html).shown
+    assert "Attention shows where the model looked" not in read(html).shown
     assert made.run.architecture == "GRU, no attention, 1 layer, width 16"
     assert all(link.weight is None for one in made.examples for link in one.links)
 
@@ -207,7 +207,7 @@ def test_other_tasks_have_curves_scores_and_confusion(runs: Runs, task: str, sco
     assert ("row = truth" in page.shown) == (task != "language")
     assert not made.test.held_out
     assert "attention" not in made.run.architecture
-    for title in ("Learning", "Scores", "Corpus", "Do it again", "Limits"):
+    for title in ("Learning", "Scores", "Corpus", "How to reproduce it", "Limits"):
         assert title in page.shown
     assert "Sentences" not in page.shown
 
@@ -432,7 +432,7 @@ def test_what_a_report_does_not_have_is_left_out() -> None:
 def test_limits_name_what_the_numbers_do_not_say() -> None:
     said = " ".join(limits(replace(by_hand(), tokenised=191)))
     assert "191 outputs end in ' .'" in said
-    assert "scores flatter" in " ".join(limits(labelled()))
+    assert "scores are too optimistic" in " ".join(limits(labelled()))
     language = replace(labelled(), run=replace(labelled().run, task="language"))
     assert "Perplexities compare" in " ".join(limits(language))
 

@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from regard.evaluate import verdict as rules
-from regard.evaluate.run_report import Learning
-from regard.evaluate.verdict import Claim
+from regard.evaluate import run_report as rules
+from regard.evaluate.run_report import Claim, Learning
 from regard.metrics.labels import Confusion
 from reports import GOOD, bucket, by_hand, labelled, learning, quality
 
@@ -47,7 +46,7 @@ def test_without_a_training_curve_a_rising_loss_is_only_worse() -> None:
 @pytest.mark.parametrize("losses", [(), (1.0,), (2.0, 1.0)])
 def test_fewer_than_three_validations_say_nothing(losses: tuple[float, ...]) -> None:
     (found,) = rules.trend(learning(*losses))
-    assert found.claim == "cannot be told whether more training would help"
+    assert found.claim == "has too few validations to judge its progress"
     assert f"validations = {len(losses)}" in found.evidence
 
 
@@ -165,7 +164,7 @@ def test_a_label_that_is_mostly_missed_is_named_where_there_are_enough_of_it() -
 def test_a_text_that_chose_the_checkpoint_flatters() -> None:
     test = by_hand().test
     assert rules.fairness(test) == []
-    assert rules.fairness(replace(test, held_out=False))[0].claim == "is measured on a text that flatters"
+    assert rules.fairness(replace(test, held_out=False))[0].claim == "is measured on the text that chose its checkpoint"
 
 
 def test_what_is_wrong_comes_first_and_every_claim_has_evidence() -> None:

@@ -20,7 +20,6 @@ from regard.explain.passes import PREFIX, SOURCE, Subject, gradients, integrated
 from regard.explain.replay import PLAIN, Model, replay
 from regard.explain.trace import Side, so_far, spell
 from regard.explain.views import View
-from regard.nn.embeddings import Rotary
 from regard.nn.observe import UNOBSERVED
 from regard.text.vocabulary import END, UNK
 
@@ -187,13 +186,19 @@ def test_integrated_gradients_are_the_mean_on_the_way(model: Model) -> None:
 
 @EVERY
 def test_integrated_gradients_sum_to_the_difference_of_outputs(model: Model) -> None:
-    """But where nothing is added to an embedding before the first norm, which takes any scale away: from zero to the
-    least embedding is a jump, which no point of the way falls on. Then the completeness error says so."""
-    found, begin, end = integrated_gradients(subject(model), 500)
+    """Also where nothing is added to an embedding before the first norm, which removes the scale: there the output
+    changes only in the first thousandths of the line from zero, which a few points of one segment miss."""
+    found, begin, end = integrated_gradients(subject(model), 16, tolerance=0.005)
     total = sum(each.sum(-1) for each in found.values())
-    error = float((total - (end - begin)).abs().sum() / (end - begin).abs().sum())  # type: ignore[operator]
-    jumps = any(isinstance(module, Rotary) for module in model.modules())
-    assert (error > 0.01) == jumps
+    assert float((total - (end - begin)).abs().sum() / (end - begin).abs().sum()) <= 0.01  # type: ignore[operator]
+
+
+def test_what_is_asked_of_every_model_says_how_complete_it_is() -> None:
+    for model in (tiny.translator(*KINDS[-1]), tiny.translator("transformer-tiny"), tiny.tagger("bahdanau")):
+        view = View(words=False, special=True)
+        error = Asked(subject(model), *sides(model), "integrated-gradients", view, None, 16).halves()[2]
+        assert error is not None
+        assert error <= 0.01
 
 
 @pytest.mark.parametrize("of", ["probability", "log-odds", "entropy"])
@@ -478,9 +483,9 @@ def test_what_has_no_meaning_is_refused() -> None:
     read, written = sides(model)
     with pytest.raises(SettingsError, match="method = rolout: no such method; did you mean 'rollout'"):
         word_map(model, read, written, "rolout")
-    with pytest.raises(SettingsError, match="of = entropies: is nothing to explain; did you mean 'entropy'"):
+    with pytest.raises(SettingsError, match="of = entropies: cannot be explained; did you mean 'entropy'"):
         word_map(model, read, written, of="entropies")  # type: ignore[arg-type]
-    with pytest.raises(SettingsError, match="of = entropy: alti says what a state is made of"):
+    with pytest.raises(SettingsError, match="of = entropy: alti explains a state"):
         word_map(model, read, written, "alti", of="entropy")
     with pytest.raises(ModelError, match="method = alti: follows the layers of a Transformer"):
         word_map(model, read, written, "alti")

@@ -71,7 +71,7 @@ def test_a_page_asks_for_nothing_and_holds_the_numbers(folder: Path, capsys: Cap
     assert f"wrote {page}" in shown.err
     written = page.read_text(encoding="utf-8")
     asks_for_nothing(written)
-    assert "What other beams would write" in written
+    assert "Outputs of other beam sizes" in written
     assert "5 (this one)" in written
 
 
@@ -150,7 +150,7 @@ def test_a_deep_tree_takes_one_cell_a_level() -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "line"),
     [
-        ([" "], 3, "text = ' ': there is nothing to search an output for; give it a word"),
+        ([" "], 3, "text = ' ': there is nothing to search for; give it a word"),
         ([CAT, "decode.beam=0"], 2, "beam = 0: a beam holds at least one hypothesis"),
         ([CAT, "--out", "{tmp}/file/x.html"], 5, "file: is a file where a folder should be"),
     ],

@@ -108,7 +108,7 @@ def test_a_calibration_comes_back_and_a_damaged_one_is_named(tmp_path: Path) -> 
     content = json.loads((tmp_path / "doubt.json").read_text())
     for wrong in ({"means": [0.0]}, {"usual": math.nan}, {"word": "much"}, {"scales": None}):
         (tmp_path / "doubt.json").write_text(json.dumps(content | wrong))
-        with pytest.raises(ModelError, match="is not what doubt is measured by"):
+        with pytest.raises(ModelError, match="is not a calibration of doubt"):
             Calibration.load(tmp_path)
 
 
@@ -133,7 +133,7 @@ def test_what_is_learned_is_kept_for_the_weights_it_was_learned_for(translator: 
     Calibration(**{**vars(learned), "weights": "others"}).save(run)
     assert doubt.known_calibration(translator) is None
     assert doubt.calibration_of(translator) == learned
-    with pytest.raises(DataError, match="too few to learn what to doubt"):
+    with pytest.raises(DataError, match="too few to calibrate doubt"):
         doubt.calibrate(translator, [("a", "b")], "")
 
 
@@ -176,4 +176,4 @@ def test_the_verbs_show_it(run: Path, tmp_path: Path, capfd: pytest.CaptureFixtu
     assert {json.loads(line)["line"] for line in capfd.readouterr().out.splitlines()} == {1, 2}
     (tmp_path / "empty").write_text("")
     assert cli(["doubt", str(run), str(tmp_path / "empty")]) == 3
-    assert "has no sentence to doubt" in capfd.readouterr().err
+    assert "has no sentence; give at least one" in capfd.readouterr().err

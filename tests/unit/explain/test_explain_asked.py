@@ -9,10 +9,20 @@ from torch import Tensor
 import tiny
 from regard.errors import DataError, ModelError
 from regard.explain.attribution import word_map
-from regard.explain.edits import Edit, ForceHead, ForcePrefix, MaskWord, MuteHead, NoPositions, ReplaceWord, SetRow
+from regard.explain.edits import (
+    Difference,
+    Edit,
+    ForceHead,
+    ForcePrefix,
+    MaskWord,
+    MuteHead,
+    NoPositions,
+    ReplaceWord,
+    SetRow,
+    what_if,
+)
 from regard.explain.replay import replay
 from regard.explain.trace import Side, spell
-from regard.explain.whatif import Difference, what_if
 from regard.tasks.classify import Classifier
 from regard.tasks.labels import Reader
 from regard.tasks.language import Writer
@@ -134,7 +144,7 @@ def test_what_makes_no_sense_is_said_in_one_line() -> None:
         what_if(labelling(), TEXT, [ForcePrefix("x")])
     with pytest.raises(DataError, match="3 words become 4: tags stand word by word"):
         what_if(labelling(), TEXT, [ReplaceWord(0, "s1 s2")])
-    with pytest.raises(DataError, match="word = 3: there is no such word"):
+    with pytest.raises(DataError, match="word = 3: the sentence has no such word"):
         what_if(continuing(), "t1 t5 t3", [MaskWord(3)])
     with pytest.raises(ModelError, match="this model has none of that name"):
         what_if(continuing(), "t1", [MuteHead("decoder.0.cross", 0)])

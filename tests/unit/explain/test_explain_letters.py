@@ -12,7 +12,7 @@ import regard
 import tiny
 from regard.errors import DataError
 from regard.explain.attribution import word_map
-from regard.explain.contextual import cosines, find, layers, meaning, nearest, spelled, words_of
+from regard.explain.meaning import cosines, find, layers, meaning, nearest, spelled, words_of
 from regard.explain.recurrent import saliency
 from regard.explain.replay import PLAIN, Spelling, replay
 from regard.explain.trace import Trace, spell

@@ -10,7 +10,7 @@ import regard
 import tiny
 from regard.errors import DataError
 from regard.explain.alignment import Aligner
-from regard.explain.contextual import (
+from regard.explain.meaning import (
     cosines,
     find,
     layers,
@@ -148,7 +148,7 @@ def test_each_occurrence_is_translated_by_the_words_linked_with_it() -> None:
 
 @pytest.mark.parametrize(
     ("occurrences", "complaint"),
-    [([], "occurrences = 0"), ([("s1 s2", 2)], "word = 2: is past the end of 's1 s2'; 0 to 1")],
+    [([], "occurrences = 0"), ([("s1 s2", 2)], "word = 2: 's1 s2' has no such word; 0 to 1")],
 )
 def test_what_is_not_there_has_no_meaning(occurrences: list[tuple[str, int]], complaint: str) -> None:
     with pytest.raises(DataError, match=complaint):

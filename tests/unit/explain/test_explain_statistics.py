@@ -9,23 +9,23 @@ import torch
 from torch import Tensor
 
 import tiny
-from regard.errors import ModelError
+from regard.errors import SettingsError
 from regard.explain.replay import replay
 from regard.explain.statistics import HeadStatistics, statistics
-from regard.explain.trace import Side, Trace, spell
+from regard.explain.trace import SIDES, Side, SideName, Trace, spell
 from regard.text.vocabulary import END
 
 SOURCE, TARGET = [5, 9, 7, END], [8, 11, 6, 20, END]
 EMPTY = torch.zeros(0)
 
 
-def trace_of(weights: Tensor, kind: str, source: Side, target: Side) -> Trace:
-    side, what = ("decoder", "cross") if kind == "cross" else kind.split("_")
+def trace_of(weights: Tensor, kind: SideName, source: Side, target: Side) -> Trace:
+    side, what, _ = SIDES[kind]
     tensors = {f"{side}.{layer}.{what}.weights": layer_weights for layer, layer_weights in enumerate(weights)}
     return Trace("translate", source, target, tensors, EMPTY, EMPTY, EMPTY, EMPTY)
 
 
-def one(rows: list[list[float]], kind: str = "encoder_self", ids: tuple[int, ...] = (5, 6, 7, END)) -> HeadStatistics:
+def one(rows: list[list[float]], kind: SideName = "encoder", ids: tuple[int, ...] = (5, 6, 7, END)) -> HeadStatistics:
     side = spell(ids)
     (found,) = statistics(trace_of(torch.tensor(rows, dtype=torch.float64)[None, None], kind, side, side), kind)
     return found
@@ -78,7 +78,7 @@ def test_a_roll_does_not_look_around_the_corner() -> None:
     assert one(identity(shift=1)).following == pytest.approx(3 / 4)
 
 
-@pytest.mark.parametrize("kind", ["cross", "encoder_self", "decoder_self"])
+@pytest.mark.parametrize("kind", ["cross", "encoder", "decoder"])
 def test_every_head_of_a_model_has_numbers(kind: str) -> None:
     model = tiny.translator("transformer-tiny")
     first, second = (replay(model, SOURCE[start:], TARGET) for start in (0, 1))
@@ -92,5 +92,5 @@ def test_every_head_of_a_model_has_numbers(kind: str) -> None:
 
 
 def test_an_attention_that_does_not_exist_is_named() -> None:
-    with pytest.raises(ModelError, match="kind = sideways: no such attention"):
+    with pytest.raises(SettingsError, match="side = sideways: no such attention"):
         statistics(replay(tiny.translator("transformer-tiny"), SOURCE, TARGET), "sideways")

@@ -110,20 +110,14 @@ def test_attention_has_layers_heads_and_both_sides() -> None:
     assert trace.cross.shape == (2, 3, 5, 4)
     assert trace.encoder_self.shape == (2, 3, 4, 4)
     assert trace.decoder_self.shape == (2, 3, 5, 5)
-    assert torch.equal(trace.head(1, 2), trace.tensors["decoder.1.cross.weights"][2])
+    assert torch.equal(trace.cross[1, 2], trace.tensors["decoder.1.cross.weights"][2])
     assert trace.inputs == ("<start>", "8", "11", "6", "20")
     assert replay(tiny.translator("bahdanau"), SOURCE, TARGET).cross.shape == (1, 1, 5, 4)
 
 
-@pytest.mark.parametrize(("layer", "head", "complaint"), [(2, 0, "layer = 2.*0 to 1"), (0, 3, "head = 3.*0 to 2")])
-def test_a_head_that_does_not_exist_is_named(layer: int, head: int, complaint: str) -> None:
-    with pytest.raises(DataError, match=complaint):
-        replay(tiny.translator("transformer-tiny"), SOURCE, TARGET).head(layer, head)
-
-
 def test_a_model_without_attention_says_so() -> None:
     trace = replay(tiny.translator("lstm"), SOURCE, TARGET)
-    assert not trace.has("decoder", "cross")
+    assert not trace.layers("cross")
     with pytest.raises(ModelError, match="attends to no source; known: no attention at all"):
         _ = trace.cross
 
@@ -225,7 +219,7 @@ def test_an_unknown_word_shows_as_itself_where_the_text_is_known() -> None:
 def test_a_word_that_is_not_there_is_refused() -> None:
     side = spell([7, 8, END])
     assert side.pieces_of(1) == [1]
-    with pytest.raises(DataError, match="word = 2: there is no such word; words count from 0 to 1"):
+    with pytest.raises(DataError, match="word = 2: the sentence has no such word; 0 to 1 would be right"):
         side.pieces_of(2)
 
 

@@ -154,12 +154,12 @@ MISTAKES = {
     "an edit past the end": (
         [CAT, "--edit", '{"kind": "mask-word", "word": 99}'],
         3,
-        "word = 99: there is no such word; words count from 0 to 4",
+        "word = 99: the sentence has no such word; 0 to 4 would be right",
     ),
     "a replacement past the end": (
         [CAT, "--edit", '{"kind": "replace-word", "word": 5, "by": "x"}'],
         3,
-        "word = 5: is past the end of the sentence",
+        "word = 5: the sentence has no such word",
     ),
     "an edit that is no JSON": ([CAT, "--edit", "mask 3"], 2, "--edit = mask 3: is not JSON"),
     "an edit too deep": ([CAT, "--edit", "[" * 9999], 2, "is not JSON"),
@@ -218,7 +218,7 @@ def test_pages_of_labels_show_what_each_word_was_worth(folder: Path, capsys: Cap
         page = tmp_path / f"{name}.html"
         assert run(["explain", str(trained(folder, name)), CAT, "--out", str(page)]) == 0
         written = page.read_text(encoding="utf-8")
-        assert "how much less probable each label gets when a word is blanked out." in written
+        assert "how much less probable each label gets when a word is masked." in written
         assert told in written
     capsys.readouterr()
 
@@ -230,7 +230,7 @@ def test_a_method_draws_its_own_map(folder: Path, capsys: Capture, tmp_path: Pat
     place, page = str(trained(folder, "translate")), tmp_path / "x.html"
     assert run(["explain", place, CAT, "--by", "alti", "--out", str(page)]) == 0
     seen = capsys.readouterr()
-    assert "shares: ALTI+: how near each token's part comes to a block's output" in seen.err
+    assert "shares: ALTI+: how near each token's part is to a block's output" in seen.err
     assert "completeness error" in seen.err
     assert "the source's share of all: " in seen.err
     assert "ALTI+: how near" in page.read_text(encoding="utf-8")
@@ -245,7 +245,7 @@ def test_why_this_word_and_not_that(folder: Path, capsys: Capture) -> None:
     told = ["--target", "le chat voit un oiseau"]
     assert run(["explain", place, CAT, *told, "--not", "chien"]) == 0
     seen = capsys.readouterr()
-    assert "log p of the word less log p of chien: less without the word" in seen.err
+    assert "log p of the word less log p of chien: decrease when the word" in seen.err
     assert " not chien: " in seen.err
     assert run(["explain", place, CAT, *told, "--by", "gradient", "--not", "le chien voit un oiseau", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)["attribution"]
@@ -256,8 +256,11 @@ def test_why_this_word_and_not_that(folder: Path, capsys: Capture) -> None:
     ("given", "line"),
     [
         (["--by", "alty"], "method = alty: no such method; did you mean 'alti'?"),
-        (["--by", "alti", "--not", "chien"], "against = chien: alti says what a state is made of"),
-        (["--by", "masking", "--head", "all"], "--head = all: --by has one map of all heads; leave one of them out"),
+        (["--by", "alti", "--not", "chien"], "against = chien: alti explains a state"),
+        (
+            ["--by", "masking", "--head", "all"],
+            "--head = all: --by makes one map of all heads; use only one of the two",
+        ),
     ],
 )
 def test_a_map_that_has_no_meaning_is_refused(folder: Path, capsys: Capture, given: list[str], line: str) -> None:

@@ -13,6 +13,7 @@ from regard.explain.asked import greedy
 from regard.explain.attribution import word_map
 from regard.explain.edits import (
     KINDS,
+    Difference,
     Edit,
     ForceHead,
     ForcePrefix,
@@ -24,10 +25,10 @@ from regard.explain.edits import (
     SetRow,
     from_data,
     to_data,
+    what_if,
 )
 from regard.explain.replay import replay
 from regard.explain.trace import Side, spell
-from regard.explain.whatif import Difference, what_if
 from regard.models.generator import EncoderDecoder
 from regard.nn.observe import Recorder
 from regard.tasks.translator import Translator
@@ -93,7 +94,7 @@ def test_a_word_that_no_spaces_set_apart_is_replaced_where_it_stands() -> None:
 
     assert ReplaceWord(0, "学校").text("银行在 河边", read) == "学校在 河边"
     assert ReplaceWord(2, "").text("银行在 河边", read) == "银行在 "
-    with pytest.raises(DataError, match="word = 3: is past the end of the sentence; 0 to 2 would be right"):
+    with pytest.raises(DataError, match="word = 3: the sentence has no such word; 0 to 2 would be right"):
         ReplaceWord(3, "x").text("银行在河边", read)
     with pytest.raises(DataError, match="word = 1: is read otherwise than it is written"):
         ReplaceWord(1, "x").text("银行河边", read)
@@ -234,16 +235,16 @@ def test_a_side_may_be_left_out() -> None:
 @pytest.mark.parametrize(
     ("edit", "complaint"),
     [
-        (ReplaceWord(3, "s1"), "word = 3: is past the end of the sentence; 0 to 2"),
-        (MaskWord(3), "word = 3: there is no such word"),
+        (ReplaceWord(3, "s1"), "word = 3: the sentence has no such word; 0 to 2"),
+        (MaskWord(3), "word = 3: the sentence has no such word"),
         (MuteHead("decoder.1.cross", 3), "head = 3: decoder.1.cross has no such head; 0 to 2"),
-        (SetRow("decoder.1.cross", 0, 5, (1.0, 0, 0, 0)), "row = 5: is past the end of the output; 0 to 4"),
+        (SetRow("decoder.1.cross", 0, 5, (1.0, 0, 0, 0)), "row = 5: the output has no such row; 0 to 4"),
         (SetRow("decoder.1.cross", 0, 0, (1.0,)), "weights = 1 numbers: the row has 4 places"),
         (SetRow("decoder.1.cross", 0, 0, (0.5, 0, 0, 0)), "sum to 0.5: a row is a distribution"),
         (SetRow("decoder.1.cross", 0, 0, (2.0, -1.0, 0, 0)), "a row is a distribution"),
         (SetRow("decoder.0.self", 0, 1, (0.5, 0, 0.5, 0, 0)), "row 1 looks at what is written later"),
         (ForceHead("decoder.0.self", 0, 1), "does not look at source words"),
-        (ForceHead("decoder.0.cross", 0, 7), "word = 7: there is no such word"),
+        (ForceHead("decoder.0.cross", 0, 7), "word = 7: the sentence has no such word"),
     ],
 )
 def test_what_does_not_fit_the_sentence_is_refused(edit: Edit, complaint: str) -> None:

@@ -16,7 +16,7 @@ import tiny
 from pages import asks_for_nothing, read
 from regard.errors import DataError, ModelError, SettingsError
 from regard.explain.alignment import Aligner
-from regard.explain.edits import MaskWord, ReplaceWord
+from regard.explain.edits import MaskWord, ReplaceWord, what_if
 from regard.explain.look import Looked
 from regard.explain.replay import Spelling, replay
 from regard.explain.trace import OUTSIDE, fold, so_far
@@ -34,7 +34,6 @@ from regard.explain.views import (
     sides_of,
     state_maps,
 )
-from regard.explain.whatif import what_if
 from regard.show.explanation_page import explanation_page
 from regard.show.notebook import fragment
 from regard.tasks.translator import Translator
@@ -193,7 +192,7 @@ def test_where_nothing_is_attended_to_the_gradient_takes_its_place() -> None:
     assert picture.title == "gradient saliency"
     assert found.picture(View()).columns == ("the", "cat", "sleeps")
     assert saliency_map(found.trace, found.saliency, found.read, View()).rows == found.trace.target.words
-    assert found.links_origin == "the word whose masking hurts most"
+    assert found.links_origin == "the word whose masking lowers the probability most"
     with pytest.raises(ModelError, match="attends to no source"):
         found.picture(View(layer=1))
 
@@ -254,7 +253,7 @@ def test_an_output_that_is_nothing_but_its_end_is_shown_with_it(preset: str) -> 
 def test_a_long_sentence_scrolls_and_a_short_one_is_drawn_for_a_telephone_too() -> None:
     long = " ".join(["the", "cat", "sleeps"] * 9)
     assert 'class="narrow"' in explanation_page(explained())
-    assert 'class="narrow"' not in explanation_page(explained(source=long)).split("What it was worth")[0]
+    assert 'class="narrow"' not in explanation_page(explained(source=long)).split("Importance of each word")[0]
 
 
 # Page

@@ -97,7 +97,7 @@ def test_pages_and_pictures_are_written(name: str, folder: Path, capsys: Capture
 def test_one_sentence_is_shown_without_comparing(folder: Path, capsys: Capture) -> None:
     assert run(["meaning", str(trained(folder, "classify")), "cat", SENTENCES[0]]) == 0
     assert "cosine " not in capsys.readouterr().out
-    assert "nothing to be compared with" in meaning_page(compared(trained(folder, "classify"), "cat", SENTENCES[:1]))
+    assert "and so nothing to compare" in meaning_page(compared(trained(folder, "classify"), "cat", SENTENCES[:1]))
 
 
 def test_without_its_validation_text_neighbours_are_of_the_same_sentences(
@@ -138,7 +138,7 @@ def test_labels_of_points_do_not_stand_upon_one_another(folder: Path) -> None:
             "translate",
             ["cat", *SENTENCES, "--control", "king"],
             3,
-            "control = king: stands in one of the sentences;",
+            "control = king: is in only one of the sentences;",
         ),
         ("language", ["cat", *SENTENCES], 4, "a language model has no encoder"),
     ],

@@ -12,9 +12,9 @@ import torch
 import corpora_for_tests as small
 from regard.cli.main import run
 from regard.errors import DataError
-from regard.explain.walk import walk_text
 from regard.explain.walkthrough import render
 from regard.explain.walkthrough.example import example
+from regard.explain.walkthrough.walk import walk_text
 from regard.tasks.load import load_predictor
 from regard.tasks.tag import Tagger
 from regard.tasks.translator import Translator

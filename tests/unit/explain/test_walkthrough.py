@@ -363,7 +363,7 @@ def test_one_side_alone_has_the_same_steps(preset: str, side: Any) -> None:
 def test_the_source_piece_marked_is_the_one_looked_at_most() -> None:
     model = tiny.translator("transformer-tiny")
     walk = walkthrough(model, SOURCE, TARGET, layer=1, head=2, position=3)
-    weights = replay(model, SOURCE, TARGET).head(1, 2)
+    weights = replay(model, SOURCE, TARGET).cross[1, 2]
     assert walk.source_position == int(weights[3].argmax())
     assert walk["encoder.1.self.weights"].row == walk.source_position
     assert walkthrough(tiny.translator("lstm"), SOURCE, TARGET).source_position == 5

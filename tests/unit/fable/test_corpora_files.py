@@ -52,10 +52,10 @@ def test_a_file_is_not_a_folder(tmp_path: Path) -> None:
 
 
 def test_nothing_is_left_behind_when_writing_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*_: object) -> dict[str, str]:
+    def broken(*_: object) -> str:
         raise OSError("disk full")
 
-    monkeypatch.setattr(files_module, "lines", broken)
+    monkeypatch.setattr(files_module, "pharaoh", broken)
     with pytest.raises(OSError, match="disk full"):
         write(tmp_path / "fable", "fr", train=2, valid=1, test=1)
     assert list(tmp_path.iterdir()) == []

@@ -10,6 +10,7 @@ from regard.fable.forms import english, french, hindi
 from regard.fable.lexicon import load
 
 LEXICON = load()
+ADJECTIVES = {adjective.name: adjective for adjective in LEXICON.adjectives}
 
 
 @pytest.mark.parametrize(
@@ -140,7 +141,7 @@ def test_french_nouns_have_their_gender_and_plural(noun: str, singular: str, plu
     ],
 )
 def test_french_adjectives_agree(adjective: str, forms: tuple[str, str, str, str]) -> None:
-    assert LEXICON.adjective(adjective).french == forms
+    assert ADJECTIVES[adjective].french == forms
 
 
 @pytest.mark.parametrize(
@@ -330,7 +331,7 @@ def test_hindi_verbs_inflect(root: str, perfective: tuple[str, ...], future: tup
     ],
 )
 def test_hindi_adjectives_agree(adjective: str, forms: tuple[str, str, str]) -> None:
-    assert LEXICON.adjective(adjective).hindi == nfc(forms)
+    assert ADJECTIVES[adjective].hindi == nfc(forms)
 
 
 def nfc(words: tuple[str, ...]) -> tuple[str, ...]:

@@ -117,12 +117,12 @@ def test_a_number_too_large_for_16_bits_is_named(trained: Path, tmp_path: Path) 
 
 
 def test_half_is_for_use_and_all_for_training(trained: Path, tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match="--half: keeps weights for using the model"):
+    with pytest.raises(SettingsError, match="half, everything: weights of 16 bits cannot be resumed"):
         pack(trained, tmp_path / "x.tar", half=True, everything=True)
 
 
 def test_export_halves_an_archive(trained: Path, tmp_path: Path, capsys: Capture) -> None:
-    for name, flags in (("whole", ()), ("half", ("--half",))):
+    for name, flags in (("whole", ()), ("half", ("--to", "archive-half"))):
         assert cli(["runs", "export", str(trained), str(tmp_path / f"{name}.tar"), *flags]) == 0
     assert (tmp_path / "half.tar").stat().st_size < 0.7 * (tmp_path / "whole.tar").stat().st_size
     capsys.readouterr()

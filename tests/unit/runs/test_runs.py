@@ -388,7 +388,7 @@ def test_rm_refuses_what_is_not_a_run_before_anything_is_gone(run: Path, tmp_pat
 def test_an_imported_run_translates_the_same(suffix: str, run: Path, tmp_path: Path, capsys: Capture) -> None:
     file = tmp_path / f"run{suffix}"
     assert cli(["runs", "export", str(run), str(file)]) == 0
-    assert "weights alone; --all takes the optimizer too" in capsys.readouterr().err
+    assert "weights only; --to archive-all takes the optimizer too" in capsys.readouterr().err
     assert cli(["runs", "import", str(file), "--out", str(tmp_path / "again")]) == 0
     assert "again: imported; try: regard translate" in capsys.readouterr().err
     assert load(tmp_path / "again").translate(TEXTS) == load(run).translate(TEXTS)
@@ -405,7 +405,9 @@ def test_weights_alone_are_the_averaged_ones_and_cannot_be_resumed(run: Path, tm
     assert again.labels.read_text() == "good\t3\n"
     names = {path.name for path in steps(again.checkpoints)[0].iterdir()}
     assert names == {"manifest.json", "progress.json", "run.json", "average.safetensors"}
-    with pytest.raises(ModelError, match="holds weights alone and cannot be resumed; export the run with --all"):
+    with pytest.raises(
+        ModelError, match="holds weights alone and cannot be resumed; where it was trained, use --to archive-all"
+    ):
         resume(again.folder, small.Notes(), device="cpu")
 
 

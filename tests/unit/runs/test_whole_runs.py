@@ -187,8 +187,8 @@ def test_a_header_of_weights_that_claims_too_much_is_refused_before_memory_is_ta
 
 
 NO_NUMBERS = {
-    "none": (lambda tensor: tensor.index_fill(0, torch.tensor([1]), torch.nan), "that are infinite, or none"),
-    "infinite": (lambda tensor: tensor.index_fill(0, torch.tensor([0]), -torch.inf), "that are infinite, or none"),
+    "none": (lambda tensor: tensor.index_fill(0, torch.tensor([1]), torch.nan), "that are infinite or NaN"),
+    "infinite": (lambda tensor: tensor.index_fill(0, torch.tensor([0]), -torch.inf), "that are infinite or NaN"),
     "of 8 bits": (lambda tensor: tensor.to(torch.float8_e4m3fn), "of a kind that no run has"),
 }
 
@@ -269,7 +269,7 @@ def test_all_processes_know_that_a_run_has_lost_its_patience(run: Path) -> None:
 
 
 def test_the_slow_first_steps_of_a_training_say_how_much_is_left(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("regard.trainer.loop.LOG_EVERY", 0.0)
+    monkeypatch.setattr("regard.trainer.pace.LOG_EVERY", 0.0)
     notes = small.Notes()
     settings = load_settings(run / "settings.toml", "train.steps=4")
     trainer = training.open_run(Run(run, settings), torch.device("cpu"), ALONE, notes)
@@ -365,11 +365,11 @@ def test_a_corpus_that_was_damaged_in_the_run_is_encoded_anew_and_that_is_said(
     whole = file.read_bytes()
     notes = small.Notes()
     resume(run, notes, device="cpu", more="+1")
-    assert not [line for line in notes.lines if "encoded anew" in line]
+    assert not [line for line in notes.lines if "encoded again" in line]
     file.write_bytes(damage(whole))
     resume(run, notes, device="cpu", more="+1")
-    said = "the train corpus was damaged in the folder of the run, and was encoded anew"
-    assert [line for line in notes.lines if "encoded anew" in line] == [said]
+    said = "the train corpus was damaged in the folder of the run, and was encoded again"
+    assert [line for line in notes.lines if "encoded again" in line] == [said]
     assert file.read_bytes() == whole
 
 
@@ -381,7 +381,7 @@ def test_a_corpus_of_a_run_that_lost_a_column_is_encoded_anew(run: Path) -> None
     path.write_text(json.dumps(content))
     notes = small.Notes()
     resume(run, notes, device="cpu", more="+1")
-    assert "the train corpus was damaged in the folder of the run, and was encoded anew" in notes.lines
+    assert "the train corpus was damaged in the folder of the run, and was encoded again" in notes.lines
     assert path.read_bytes() == whole
 
 
@@ -506,7 +506,7 @@ def test_the_doctor_tells_of_leftovers_and_of_what_cannot_be_read(
     assert cli(["doctor", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)["runs"]
     assert found.startswith("2 in runs; not readable: bad;")
-    assert "1 left over by killed processes" in found
+    assert "1 leftovers of killed processes" in found
     monkeypatch.chdir(run)
     assert cli(["doctor", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["runs"] == "none here"

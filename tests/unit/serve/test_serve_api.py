@@ -323,10 +323,10 @@ def test_an_unknown_source_is_found_out(client: TestClient) -> None:
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        ({"target": "de"}, (400, "source, target = en, de: no run translates that; here is en to fr, en to hi")),
+        ({"target": "de"}, (400, "source, target = en, de: no run translates this pair; there is en to fr, en to hi")),
         (
             {"source": "auto", "target": "de"},
-            (400, "source, target = auto, de: no run translates that; here is en to fr, en to hi"),
+            (400, "source, target = auto, de: no run translates this pair; there is en to fr, en to hi"),
         ),
         ({"format": "pdf"}, (400, "format: input should be 'text' or 'html'")),
         ({"alternatives": 11}, (400, "alternatives: input should be less than or equal to 10")),
@@ -355,14 +355,14 @@ def test_half_a_character_is_no_reason_to_fall_over(client: TestClient, path: st
             b"[" * 100_000,
             "application/json",
             400,
-            "body: more than 20 lists or objects inside each other; nothing here needs more",
+            "body: more than 20 nested lists or objects; no request needs more",
         ),
         (b"[]", "application/json", 400, 'body = list: must be an object, such as {"q": "a text"}'),
         (
             b"q=x",
             "text/plain",
             415,
-            "content-type = text/plain: not understood; send application/json or application/x-www-form-urlencoded",
+            "content-type = text/plain: not supported; send application/json or application/x-www-form-urlencoded",
         ),
         (b"q=x", "application/x-www-form-urlencoded", 400, "source: Field required"),
     ],

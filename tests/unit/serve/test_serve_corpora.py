@@ -141,7 +141,7 @@ def test_a_sender_that_leaves_leaves_nothing(
 
     monkeypatch.setattr(Request, "stream", stream)
     answer = service.put("/api/v1/corpora/mine/train.source", content=b"half a line\n")
-    assert (answer.status_code, "left before the end" in answer.json()["error"]) == (400, True)
+    assert (answer.status_code, "disconnected before the end" in answer.json()["error"]) == (400, True)
     assert not (tmp_path / "runs" / "corpora" / "mine").exists()
 
 
@@ -258,7 +258,7 @@ def test_corpora_are_not_taken_for_runs_and_no_run_takes_their_name(service: Tes
     assert service.get("/api/v1/runs").json()["runs"] == []
     assert list(find(tmp_path / "runs")) == []
     answer = service.post("/api/v1/trainings", json={"name": "corpora", "preset": "lstm", "corpus": "fable:fr"})
-    assert (answer.status_code, "is the folder of the corpora" in answer.json()["error"]) == (400, True)
+    assert (answer.status_code, "is the name of the folder of corpora" in answer.json()["error"]) == (400, True)
 
 
 @pytest.mark.parametrize(
@@ -385,7 +385,7 @@ def test_a_disk_that_cannot_be_written_is_a_complaint(tmp_path: Path, monkeypatc
         full()
     assert list(tmp_path.iterdir()) == []
     monkeypatch.setattr("regard.serve.corpora.MOST", 0)
-    with pytest.raises(ResourceError, match="which is the most"), corpora.receive("mine", "train.tsv"):
+    with pytest.raises(ResourceError, match="the limit; delete one"), corpora.receive("mine", "train.tsv"):
         pass
 
 
@@ -416,11 +416,11 @@ async def test_a_command_ends_when_its_time_is_up_or_nobody_waits(tmp_path: Path
     gone: Any = Asking(left=True)
     with pytest.raises(LateError, match="time = 0 s: was not enough"):
         await Commands(seconds=0.0)(stay, ["--version"], tmp_path)
-    with pytest.raises(LateError, match="has left"):
+    with pytest.raises(LateError, match="has disconnected"):
         await Commands()(gone, ["settings", "schema"], tmp_path)
     full = Commands()
     full._waiting = 4
-    with pytest.raises(BusyError, match="too many wait"):
+    with pytest.raises(BusyError, match="too many are waiting"):
         await full(stay, ["--version"], tmp_path)
     with pytest.raises(SettingsError, match=r"^preset = lstn: no such preset; did you mean 'lstm'\?$"):
         await Commands()(stay, ["settings", "show", "lstn"], tmp_path)
@@ -529,10 +529,10 @@ def test_a_client_may_begin_with_a_run_and_keep_watching_a_corpus(tmp_path: Path
     assert settings.data.general == ("fable:fr",)
     assert settings.model == small.settings("gru").model
     for preset, overrides, chosen, problem in (
-        ("lstm", ["train={base='/etc'}"], {}, "train.base: is the run to begin with"),
-        ("lstm", [f"train.base={mine}"], {}, "train.base: is the run to begin with; choose that, and leave this out"),
-        ("lstm", ["data.general=/etc/passwd"], {}, "data.general: comes from the corpus to keep watching"),
-        ("lstm", [], {"base": mine}, "preset = lstm: a run to begin with has its own settings; leave this out"),
+        ("lstm", ["train={base='/etc'}"], {}, "train.base: is set by the field base"),
+        ("lstm", [f"train.base={mine}"], {}, "train.base: is set by the field base; leave it out of the overrides"),
+        ("lstm", ["data.general=/etc/passwd"], {}, "data.general: is set by keep_watching"),
+        ("lstm", [], {"base": mine}, "preset = lstm: a base run has its own settings; give only one of the two"),
         ("lstm", [], {"general": "nothing"}, "corpus = nothing: "),
     ):
         with pytest.raises(RegardError, match=problem):

@@ -19,10 +19,10 @@ import studios
 from regard.errors import ModelError, SettingsError
 from regard.runs.folder import occupied
 from regard.runs.log import append, read_log
-from regard.serve.jobs import Job, Jobs, _asked, is_alive, send, spawn, started
+from regard.serve.jobs import Job, Jobs, _started_by_ps, is_alive, send, spawn, started
 from regard.serve.library import Library
 from regard.serve.limits import BusyError
-from regard.serve.trainings import Trainings, complaint
+from regard.serve.trainings import Trainings, explained
 from regard.settings import Extent, Machine, fit, load_settings
 from regard.settings.call import DecodeSettings
 
@@ -93,12 +93,12 @@ def test_a_child_that_nobody_has_waited_for_is_not_alive() -> None:
 
 
 @pytest.mark.skipif(shutil.which("ps") is None, reason="ps is not installed")
-def test_where_processes_are_no_files_the_system_is_asked() -> None:
+def test_where_processes_are_no_files_the_system_is_started_by_ps() -> None:
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    assert _asked(child.pid) == _asked(child.pid) != ""
+    assert _started_by_ps(child.pid) == _started_by_ps(child.pid) != ""
     child.kill()
     child.communicate()
-    assert _asked(child.pid) == ""
+    assert _started_by_ps(child.pid) == ""
 
 
 def test_without_handles_a_signal_is_sent_by_number(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,7 +161,7 @@ def test_a_training_that_failed_keeps_what_was_asked_for_and_says_which_setting_
     ],
 )
 def test_a_complaint_is_told_without_flags_and_commands(line: str, expected: tuple[str, str]) -> None:
-    assert tuple(complaint(line).values()) == (*expected, "")
+    assert tuple(explained(line).values()) == (*expected, "")
 
 
 @pytest.mark.usefixtures("children")
@@ -175,7 +175,7 @@ def test_what_was_asked_for_survives_going_on(jobs: Jobs) -> None:
     assert Trainings(again(jobs)).one("one").request is None
 
 
-def test_stopping_sends_one_signal_to_the_right_process_and_a_second_only_when_asked(
+def test_stopping_sends_one_signal_to_the_right_process_and_a_second_only_when_started_by_ps(
     jobs: Jobs, children: studios.Children, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     jobs.train("one", ASKED)
@@ -207,7 +207,7 @@ def test_what_is_not_trained_here_cannot_be_stopped_here(jobs: Jobs, children: s
 def test_only_so_many_at_once(jobs: Jobs, children: studios.Children) -> None:
     jobs.train("one", ASKED)
     jobs.train("two", ASKED)
-    with pytest.raises(BusyError, match="one, two: are going on, and 2 at once is the most"):
+    with pytest.raises(BusyError, match="one, two: are running, and 2 at once is the limit"):
         jobs.train("three", ASKED)
     assert len(children.asked) == 2
 
@@ -235,7 +235,7 @@ def test_without_a_folder_nothing_new_is_trained() -> None:
     ("line", "note"),
     [
         ("PLACE/x.txt: no such file; look", "x.txt: no such file; look"),
-        ("", "the process ended without a word: it was killed, or"),
+        ("", "the process ended without an error message: it was killed, or"),
     ],
 )
 def test_a_training_that_died_says_why(jobs: Jobs, children: studios.Children, line: str, note: str) -> None:
@@ -290,7 +290,7 @@ def test_a_comparison_tells_how_far_it_is_and_what_it_found(jobs: Jobs, children
     assert jobs.status(job.name).progress == pytest.approx(0.45)
     said(jobs, job.name, ("note", {"text": "testing every pair: 10 resamples"}))
     assert jobs.status(job.name).line.startswith("testing every pair")
-    with pytest.raises(BusyError, match="one is going on"):
+    with pytest.raises(BusyError, match="one is running"):
         jobs.compare(["a", "b"])
     found = {"rows": [], "conditions": {"data": f"{jobs.folder}/source"}}
     (jobs.folder / job.name / "result.json").write_text(json.dumps(found))
@@ -369,7 +369,7 @@ def test_a_finished_run_is_resumed_only_with_more_time_or_steps(
     studios.run_folder(tmp_path / "runs", "done")
     monkeypatch.setattr("regard.runs.listing._state", lambda *_: "finished")
     answer = service.post("/api/v1/trainings/done/resume")
-    assert (answer.status_code, "has finished; say how much longer" in answer.json()["error"]) == (400, True)
+    assert (answer.status_code, "has finished; give time or steps" in answer.json()["error"]) == (400, True)
     assert service.post("/api/v1/trainings/done/resume", json={"time": "soon"}).status_code == 400
     assert service.post("/api/v1/trainings/done/resume", json={"time": "10m", "steps": "+50"}).status_code == 202
     assert children.asked[-1][3:] == ["--time", "10m", "--steps", "+50"]
@@ -388,9 +388,9 @@ def test_an_interrupted_run_is_resumed(service: TestClient, children: studios.Ch
         ({"preset": "lstn"}, "did you mean 'lstm'?"),
         ({"corpus": "../../etc"}, "no such corpus"),
         ({"name": "../x"}, "not a name"),
-        ({"overrides": ["data.source=/etc/passwd"]}, "data.source = /etc/passwd: comes from the corpus"),
-        ({"overrides": ["data.corpus=hf://some/thing"]}, "comes from the corpus"),
-        ({"overrides": ["model.vectors.file=/etc/passwd"]}, "on the command line alone"),
+        ({"overrides": ["data.source=/etc/passwd"]}, "data.source = /etc/passwd: is set by the corpus"),
+        ({"overrides": ["data.corpus=hf://some/thing"]}, "is set by the corpus"),
+        ({"overrides": ["model.vectors.file=/etc/passwd"]}, "on the command line"),
         ({"overrides": ["model.head=8"]}, "no such setting"),
         ({"overrides": ["nothing"]}, "not an override"),
         ({"time": "soon"}, "not a time"),
@@ -437,7 +437,7 @@ def test_runs_are_compared_by_name_on_a_part_of_a_corpus(
 @pytest.mark.parametrize(
     ("body", "status", "complaint"),
     [
-        ({"runs": ["one", "one"]}, 400, "one is there twice"),
+        ({"runs": ["one", "one"]}, 400, "one is named twice"),
         ({"runs": ["one", "three"]}, 404, "no such run"),
         ({"runs": ["../one"]}, 404, "no such run"),
         ({"runs": []}, 400, "runs"),
@@ -445,14 +445,14 @@ def test_runs_are_compared_by_name_on_a_part_of_a_corpus(
         ({"runs": ["tags", "more"], "decode": {"length": 7}}, 400, "decode.length: not for translations"),
         ({"runs": ["tags", "more"], "corpus": "fable:fr"}, 400, "on the validation text that they share"),
         ({"runs": ["one", "two"], "corpus": "nothing"}, 404, "no such corpus"),
-        ({"runs": ["one"]}, 400, "runs = one: a comparison takes two or more; choose another beside it"),
+        ({"runs": ["one"]}, 400, "runs = one: a comparison needs two or more; name another run"),
         (
             {"runs": ["one", "tags"]},
             400,
             "runs = one for translate, tags for tag: are for different tasks; choose",
         ),
         ({"runs": ["one", "two"]}, 400, "runs = one on fable:fr, two on fable:hi: were trained on different corpora"),
-        ({"runs": ["tags", "more"]}, 400, "share no test; choose runs of one corpus, or the corpus whose test part"),
+        ({"runs": ["tags", "more"]}, 400, "share no test; choose runs of one corpus, or name a corpus whose test part"),
     ],
 )
 def test_a_comparison_that_cannot_be_is_refused(

@@ -35,7 +35,7 @@ def visit(app: Any, scope: Scope, said: list[Message], left: asyncio.Event | Non
         async def send(message: Message) -> None:
             heard.append(message)
 
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await Leaving(app)(scope, receive, send)
 
     asyncio.run(meet())

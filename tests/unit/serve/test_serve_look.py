@@ -6,7 +6,7 @@ import base64
 import json
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,18 +26,16 @@ from regard.explain import look as inside
 from regard.explain.alignment import Aligner, Attended
 from regard.explain.answer import pack
 from regard.explain.attribution import METHODS
-from regard.explain.contextual import cosines, find, meaning, nearest, plane, spelled, words_of
-from regard.explain.edits import KINDS, Editor, from_data
+from regard.explain.edits import KINDS, Editor, from_data, what_if
 from regard.explain.importance import attribute
 from regard.explain.look import checks
-from regard.explain.meaning import validation_texts
+from regard.explain.meaning import cosines, find, meaning, nearest, plane, spelled, validation_texts, words_of
 from regard.explain.recurrent import filling, saliency
 from regard.explain.recurrent import gates as gate_views
 from regard.explain.replay import replay
 from regard.explain.statistics import statistics
 from regard.explain.trace import Trace
-from regard.explain.walk import walk_text
-from regard.explain.whatif import what_if
+from regard.explain.walkthrough.walk import walk_text
 from regard.fable.corpus import generate
 from regard.serve.app import create_app
 from regard.serve.library import Library
@@ -157,11 +155,10 @@ def test_a_trace_has_its_sides_candidates_and_statistics(ask: Ask, translator: T
     for row, pieces, odds in zip(found["top"], trace.top_pieces, trace.top_log_probability, strict=True):
         assert [one["piece"] for one in row] == list(pieces)
         assert [one["probability"] for one in row] == pytest.approx(odds.exp().tolist())
-    kinds = {"encoder": "encoder_self", "decoder": "decoder_self", "cross": "cross"}
-    for side, kind in kinds.items():
+    for side in ("encoder", "decoder", "cross"):
         mine = [one for one in found["statistics"] if one["side"] == side]
         assert [(one["entropy"], one["role"]) for one in mine] == [
-            (one.entropy, one.role) for one in statistics(trace, kind)
+            (one.entropy, one.role) for one in statistics(trace, side)
         ]
 
 
@@ -189,10 +186,8 @@ def test_what_is_looked_into_is_searched_for_as_the_request_says(ask: Ask, trans
     assert ask("trace", text=CAT, decode=decode)["output"] == output
     assert ask("importance", text=CAT, decode=decode)["rows"] == output.split()
     assert ask("walkthrough", text=CAT, decode=decode)["target"]["words"] == output.split()
-    assert (
-        "nothing is searched for here" in ask("trace", "heads", 400, text=CAT, target="le chat", decode=decode)["error"]
-    )
-    assert "nothing is searched for here" in ask("trace", "tag", 404, text=CAT, decode=decode)["error"]
+    assert "there is no search here" in ask("trace", "heads", 400, text=CAT, target="le chat", decode=decode)["error"]
+    assert "there is no search here" in ask("trace", "tag", 404, text=CAT, decode=decode)["error"]
     assert ask("walkthrough", "tag", 404, text=CAT, decode=decode)["error"].startswith("decode:")
     assert ask("trace", "heads", 400, text=CAT, decode={"best": 2})["error"].startswith("decode.best: not for what is")
 
@@ -383,7 +378,7 @@ def test_importance_says_why_not_another_word(ask: Ask, translator: Translator) 
     assert found["source"]["shape"] == [1, 5]
     assert ask("importance", text=CAT, against=other)["against"] == other  # where it came nearest
     line = ask("importance", "heads", 400, text=CAT, against=other, step=500)["error"]
-    assert line.startswith("step = 500: the output has no such piece; 0 to ")
+    assert line.startswith("step = 500: the output has no such step; 0 to ")
     line = ask("importance", "heads", 400, text=CAT, against=trace.target.pieces[1], step=1)["error"]
     assert line.endswith("is what was written; give another word or another translation")
     assert ask("importance", "heads", 400, text=CAT, against=" ")["error"].startswith("against = '': has no piece")
@@ -512,7 +507,7 @@ def test_a_tree_is_that_of_the_search(ask: Ask, translator: Translator) -> None:
     (outputs,) = translator.search([CAT], Options(rule), listener=listener)
     found, tree = ask("beam", text=CAT, beam=3, length_penalty=0.5), listener.trees[0]
     added = [{name: one.pop(name) for name in ("piece", "text")} for one in found["nodes"]]
-    assert {"nodes": found["nodes"], "outputs": found["outputs"]} == tree.to_dict()
+    assert {"nodes": found["nodes"], "outputs": found["outputs"]} == asdict(tree)
     assert [added[number]["text"] for number in found["outputs"]] == [output.text for output in outputs]
     assert found["text"] == outputs[0].text
     assert added[0] == {"piece": "<start>", "text": ""}
@@ -650,7 +645,13 @@ REFUSED: list[tuple[str, str, int, dict[str, Any], str]] = [
     ("trace", "heads", 400, {"text": CAT, "beam": 2, "rank": 2}, "rank = 2: a beam of 2 has outputs 0 to 1"),
     ("trace", "heads", 400, {"text": CAT, "edits": [{"kind": "mask"}]}, "edit = mask: no such edit"),
     ("trace", "heads", 400, {"text": CAT, "edits": [{"kind": []}]}, "edit = []: no such edit"),
-    ("trace", "heads", 400, {"text": CAT, "edits": [{"kind": "mask-word", "word": 9}]}, "word = 9: there is no such"),
+    (
+        "trace",
+        "heads",
+        400,
+        {"text": CAT, "edits": [{"kind": "mask-word", "word": 9}]},
+        "word = 9: the sentence has no such word",
+    ),
     ("trace", "heads", 400, {"text": "x" * 6000}, "text: "),
     ("trace", "heads", 400, {"text": CAT, "surprise": 1}, "surprise: "),
     ("trace", "heads", 400, {"text": CAT, "edits": [{"kind": "force-prefix", "prefix": "\ud800"}]}, "body: "),

@@ -187,7 +187,7 @@ def test_more_requests_at_once_than_are_answered_are_refused_as_all_others_are(
         head, _, body = answer.decode().partition("\r\n\r\n")
         assert head.startswith("HTTP/1.1 503")
         assert {"retry-after: 5", "x-content-type-options: nosniff"} <= set(head.lower().split("\r\n"))
-        assert json.loads(body)["error"] == "requests = 3 at once: are all that are answered; ask again in 5 s"
+        assert json.loads(body)["error"] == "requests = 3 at once: is the limit; ask again in 5 s"
 
 
 def test_heads_that_never_end_are_hung_up_on_and_hold_nobody_up(service: str) -> None:
@@ -361,13 +361,17 @@ def test_a_port_that_is_taken_is_one_line_and_exit_code_5(runs: Path, capsys: Ca
             "allow_origin = example.org: not an origin",
         ),
         (
-            ["serve", "--runs", "x", "--port", "0", "--host", "192.0.2.1", "--token", "t" * 16],
+            ["serve", "--runs", "x", "--port", "0", "serve.host=192.0.2.1", f"serve.token={'t' * 16}"],
             5,
-            "--host = 192.0.2.1, --port = 0:",
+            "serve.host = 192.0.2.1, --port = 0:",
         ),
-        (["serve", "--runs", "x", "--token", "t" * 15], 2, "--token = 15 characters: is guessed too soon; 16 or more"),
-        (["serve", "--runs", "x", "serve.admin_token=t"], 2, "serve.admin_token = 1 characters: is guessed too soon"),
-        (["serve", "--runs", "x", "--token", "t" * 16, f"serve.admin_token={'t' * 16}"], 2, "is the same as --token"),
+        (["serve", "--runs", "x", f"serve.token={'t' * 15}"], 2, "serve.token = 15 characters: too short, it could be"),
+        (["serve", "--runs", "x", "serve.admin_token=t"], 2, "serve.admin_token = 1 characters: too short"),
+        (
+            ["serve", "--runs", "x", f"serve.token={'t' * 16}", f"serve.admin_token={'t' * 16}"],
+            2,
+            "serve.admin_token: is the same as serve.token",
+        ),
     ],
 )
 def test_what_cannot_be_served_is_one_line(arguments: list[str], code: int, expected: str, capsys: Capture) -> None:
@@ -393,16 +397,16 @@ def test_a_machine_knows_its_name_and_asks_nobody(monkeypatch: pytest.MonkeyPatc
 
 def test_off_this_machine_a_token_is_made_up_and_names_are_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("regard.serve.server.own_names", lambda: ["here", "10.0.0.9"])
-    named = ServeSettings(allow_host=("Box.lan:5000",), allow_origin=("https://a.example",))
-    doors, made_up = verb._doors("0.0.0.0", "", named)
+    named = ServeSettings(host="0.0.0.0", allow_host=("Box.lan:5000",), allow_origin=("https://a.example",))
+    doors, made_up = verb._doors(named)
     assert made_up
     assert len(doors.token) >= 32
     assert doors.hosts == {"127.0.0.1", "localhost", "::1", "box.lan", "here", "10.0.0.9"}
     assert doors.origins == {"https://a.example"}
-    given, made_up = verb._doors("10.0.0.7", OURS, ServeSettings())
+    given, made_up = verb._doors(ServeSettings(host="10.0.0.7", token=OURS))
     assert (given.token, made_up, "10.0.0.7" in given.hosts) == (OURS, False, True)
-    assert verb._doors("localhost", "", ServeSettings())[0].token == ""
-    assert verb._doors("box.lan", "", ServeSettings())[1]
+    assert verb._doors(ServeSettings(host="localhost"))[0].token == ""
+    assert verb._doors(ServeSettings(host="box.lan"))[1]
 
 
 @pytest.mark.parametrize(("token", "shown"), [("", True), (OURS, False)])
@@ -413,13 +417,13 @@ def test_a_token_is_shown_only_when_it_was_made_up(
     opened: list[str] = []
     monkeypatch.setattr(verb.webbrowser, "open", opened.append)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    given = ["--token", token] if token else []
-    assert run(["studio", str(runs), "--host", "0.0.0.0", "--port", "0", "--json", *given]) == 0
+    given = [f"serve.token={token}"] if token else []
+    assert run(["studio", str(runs), "serve.host=0.0.0.0", "--port", "0", "--json", *given]) == 0
     said = capsys.readouterr()
-    assert ("made up for this time" in said.err) is shown
+    assert ("made up for this start" in said.err) is shown
     assert OURS not in said.err + said.out
     assert "the studio is at http://0.0.0.0:" in said.err
-    (names,) = [line for line in said.err.splitlines() if line.startswith("it goes by the names ")]
+    (names,) = [line for line in said.err.splitlines() if line.startswith("its names are ")]
     assert "localhost" in names
     assert names.endswith("; add others with serve.allow_host=NAME")
     assert json.loads(said.out)["address"].startswith("http://127.0.0.1:")
@@ -431,11 +435,11 @@ def test_a_read_only_service_says_so_and_keeps_its_doors(
 ) -> None:
     monkeypatch.setattr("regard.serve.server.run", lambda server, listening: (server._started(), listening.close()))
     monkeypatch.setenv("REGARD_ADMIN_TOKEN", OURS)
-    assert run(["serve", "--runs", str(runs), "serve.read_only=true", "--port", "0", "--host", "127.0.0.1"]) == 0
+    assert run(["serve", "--runs", str(runs), "serve.read_only=true", "--port", "0", "serve.host=127.0.0.1"]) == 0
     said = capsys.readouterr().err
     assert "read-only: no client can train, upload, rename or remove here\n" in said
     assert OURS not in said
-    doors, _ = verb._doors("localhost", "", ServeSettings(admin_token=OURS, read_only=True))
+    doors, _ = verb._doors(ServeSettings(host="localhost", admin_token=OURS, read_only=True))
     assert (doors.token, doors.admin, doors.opens(""), doors.opens_changes("")) == ("", OURS, True, False)
 
 
@@ -444,9 +448,7 @@ def test_a_studio_says_how_a_browser_may_train_where_that_needs_a_token(
 ) -> None:
     monkeypatch.setattr("regard.serve.server.run", lambda server, listening: (server._started(), listening.close()))
     assert run(["studio", str(runs), f"serve.admin_token={OURS}", "--port", "0", "serve.browser=false"]) == 0
-    assert re.search(
-        r"a browser that trains and uploads needs its token once: \S+\?token=TOKEN\n", capsys.readouterr().err
-    )
+    assert re.search(r"to train and upload, open it once with the token: \S+\?token=TOKEN\n", capsys.readouterr().err)
 
 
 def test_an_address_is_one_that_a_browser_can_open() -> None:

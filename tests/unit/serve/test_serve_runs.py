@@ -113,7 +113,7 @@ def test_a_plain_language_finds_the_one_run_that_has_a_fuller_code(tmp_path: Pat
         settings.write_text(settings.read_text().replace("pt_BR", "pt_PT"))
         answer = client.post("/translate", json={"q": CAT, "source": "en", "target": "pt"})
         assert answer.status_code == 400
-        assert answer.json()["error"].endswith("may be eng_Latn to pt_BR, eng_Latn to pt_PT; say which")
+        assert answer.json()["error"].endswith("are ambiguous: eng_Latn to pt_BR, eng_Latn to pt_PT; choose one")
     library.close()
 
 
@@ -251,7 +251,10 @@ def test_runs_that_were_named_or_come_with_the_package_stay(mine: Path, monkeypa
             "tagger": False,
         }
         status, line = refusal(client.delete("/api/v1/runs/zebra"))
-        assert (status, "comes with Regard or was named at the start, and stays as it is here" in line) == (400, True)
+        assert (status, "comes with Regard or was named at the start, and cannot be changed here" in line) == (
+            400,
+            True,
+        )
         monkeypatch.setattr("regard.runs.folder.PACKAGED", mine / "tagger")
         assert refusal(client.post("/api/v1/runs/tagger/rename", json={"to": "x"}))[0] == 400
     alone = Library(None, [mine / "zebra"])

@@ -153,7 +153,7 @@ def test_texts_are_told_from_settings() -> None:
 SEARCH = "length-penalty coverage-penalty groups diversity temperature top-k nucleus seed risk min-ratio max-ratio"
 WORDS = "no-repeat forbid prefix copy-unknown no-copy-unknown engine"
 MEASURE = "beam metrics tokenize edges resamples"
-SERVE = "read-only pin admin-token allow-host allow-origin queue timeout memory engine"
+SERVE = "host token read-only pin admin-token allow-host allow-origin queue timeout memory engine"
 EXAMPLES = ("true", "false", "N", "N,N", "TEXT", "TEXT,TEXT", "FILE", "FOLDER", "RUN", "mean", "intersection")
 GONE = {
     "demo": "preset",
@@ -165,13 +165,14 @@ GONE = {
     "compare": f"{MEASURE} limit trials examples seed every texts",
     "report": f"{MEASURE} limit seed",
     "explain": "html svg png save special",
+    "faithful": "alignment",
     "walk": "markdown",
     "serve": f"{SERVE} batch gather",
     "studio": f"{SERVE} stop-trainings log browser no-browser",
     "beam": "beam length-penalty html",
     "meaning": "html svg",
     "data make": "target min-words max-words",
-    "runs export": "quantization out",
+    "runs export": "all half quantization out",
 }
 
 
@@ -241,10 +242,13 @@ def test_the_shell_completes_settings(monkeypatch: pytest.MonkeyPatch, capsys: C
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        (["beam", "demo", CAT, "--out", "tree.txt"], "--out = tree.txt: its name says what to write; end it in .html"),
-        (["explain", "demo", CAT, "--out", "x"], "end it in .html or .svg or .png or .safetensors"),
+        (
+            ["beam", "demo", CAT, "--out", "tree.txt"],
+            "--out = tree.txt: not a format that is written; end its name in .html",
+        ),
+        (["explain", "demo", CAT, "--out", "x"], "end its name in .html or .svg or .png or .safetensors"),
         (["studio", "a", "b"], "FOLDER = b: the studio shows one folder of runs"),
-        (["data", "make", "fable", "x", "--words", "20"], "--words = 20: not from how many to how many words"),
+        (["data", "make", "fable", "x", "--words", "20"], "--words = 20: not a range of lengths"),
         (["beam", "demo", CAT, "decode.sample=true"], "decode.sample: not for regard beam"),
         (["beam", "demo", "decode.beam=2"], "TEXT: missing, in quotes where it has spaces"),
         (["report", "decode.beam=3"], "RUN: missing; name a run folder"),

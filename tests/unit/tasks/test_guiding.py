@@ -31,13 +31,13 @@ TEXT = ["the black cat sleeps.", "l'ours dort, dit-il", "a small bird sees the r
 @pytest.mark.parametrize(
     ("preset", "overrides", "says"),
     [
-        ("lstm", (), "and this model has none"),
-        ("transformer-tiny", ("task=language",), "and this model has none"),
+        ("lstm", (), "needs a model that attends to the source"),
+        ("transformer-tiny", ("task=language",), "needs a model that attends to the source"),
         ("luong-hard", (), "selection = 'soft'"),
         ("transformer-tiny", ("train.alignment.layer=3",), "train.alignment.layer = 3: there is no such layer; 1 to 2"),
         ("bahdanau", ("train.alignment.head=2",), "train.alignment.head = 2: there is no such head; 1 would be right"),
-        ("bahdanau", ("train.alignment.links=gold",), "the built-in corpus alone has these"),
-        ("bahdanau", ("train.alignment.links=a.align",), "goes with data.source and data.target"),
+        ("bahdanau", ("train.alignment.links=gold",), "only the built-in corpus has these"),
+        ("bahdanau", ("train.alignment.links=a.align",), "belongs to data.source and data.target"),
     ],
 )
 def test_what_cannot_be_guided_is_said_in_one_line(preset: str, overrides: tuple[str, ...], says: str) -> None:

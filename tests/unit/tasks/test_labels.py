@@ -222,7 +222,7 @@ def test_plain_text_is_checked_and_counted(tmp_path: Path, capsys: Capture) -> N
     assert cli(["data", "check", str(path), "--task", "language"]) == 3
     shown = capsys.readouterr().out
     assert f"{path}: 4 rows\n" in shown
-    assert "line 3: the same row stands further up" in shown
+    assert "line 3: an earlier row is the same" in shown
     assert cli(["data", "stats", str(path), "--task", "language"]) == 0
     assert "text words" in capsys.readouterr().out
     (side,) = stats(Corpus((str(path),)), names=("text",)).sides

@@ -21,10 +21,9 @@ from regard.cli import streams
 from regard.cli.main import run
 from regard.cli.streams import printable
 from regard.decode.constraints import parse_terms, terms_in
-from regard.decode.copying import copied_in_order
 from regard.decode.options import Options
 from regard.decode.rules import Beam, Sample
-from regard.decode.texts import Output, Part, _by_risk, split
+from regard.decode.texts import Output, Part, _by_risk, copied_in_order, split
 from regard.errors import DataError, ModelError, SettingsError
 from regard.explain.alignment import Aligner
 from regard.models.generator import EncoderDecoder
@@ -460,7 +459,7 @@ def test_a_line_of_a_megabyte_is_translated_in_parts(trained: Path) -> None:
 MISTAKES = {
     "beam 0": (["--beam", "0"], 2, "beam = 0: a beam holds at least one hypothesis"),
     "a view that is not there": (["--show", "alin"], 2, "did you mean 'align'?"),
-    "texts and a file": (["--file", "x"], 2, "--file = x: there are texts on the command line too"),
+    "texts and a file": (["--file", "x"], 2, "--file = x: given together with texts"),
     "a glossary that is not there": (["--constrain", "nowhere"], 3, "nowhere: cannot be read"),
     "a run that is not there": (["--with", "nowhere"], 4, "nowhere: no such folder"),
     "groups that do not divide": (["decode.groups=3"], 2, "groups = 3: must divide the beam of 5 evenly"),
@@ -493,7 +492,7 @@ def test_a_dash_is_stdin(trained: Path, capsys: Capture, monkeypatch: pytest.Mon
         assert run(["translate", str(trained), *arguments, "--beam", "1"]) == 0
         assert capsys.readouterr().out.split("\n") == [alone[0], "", alone[1], ""]
     assert run(["translate", str(trained), "the cat", "--file", "-"]) == 2
-    assert "there are texts on the command line too" in capsys.readouterr().err
+    assert "given together with texts" in capsys.readouterr().err
 
 
 def test_lines_before_a_bad_one_are_answered(trained: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,11 +21,11 @@ from regard.errors import ModelError
 from regard.evaluate.evaluate import score as scored
 from regard.explain.alignment import sides
 from regard.explain.beam import search_tree
-from regard.explain.contextual import layers, translations
 from regard.explain.edits import ForcePrefix, MaskWord
 from regard.explain.look import look
+from regard.explain.meaning import layers, translations
 from regard.explain.trace import OUTSIDE
-from regard.explain.walk import walk_text
+from regard.explain.walkthrough.walk import walk_text
 from regard.runs.folder import Run
 from regard.tasks.engines import choose
 from regard.tasks.translator import Translator
@@ -136,5 +136,5 @@ def test_captured_steps_are_left_to_runs_that_begin_freely(tmp_path: Path) -> No
     run = Run.create(tmp_path / "run", tiny.settings("transformer-small"))
     there = replace(ours, device=torch.device("cuda"), run=run, longest=100)
     assert choose("native", there).engine is None
-    with pytest.raises(ModelError, match=r"engine = native-bfloat16: knows nothing of a target's first tokens"):
+    with pytest.raises(ModelError, match=r"engine = native-bfloat16: cannot begin a target with given tokens"):
         choose("native-bfloat16", there)

@@ -287,8 +287,8 @@ def spoiled(tmp_path: Path, ours: Tokenizer, name: str, data: bytes) -> Tokenize
 @pytest.mark.parametrize(
     ("codes", "problem"),
     [
-        ("#version: 0.9\na b\n", "no version that is known"),
-        ("#version: x\na b\n", "no version that is known"),
+        ("#version: 0.9\na b\n", "not a known version"),
+        ("#version: x\na b\n", "not a known version"),
         ("#version: 0.2\na b\nc\n", r"line 3 = 'c': not two pieces to merge"),
         ("#version: 0.2\na b c d\n", "not two pieces"),
         ("a \n", "not two pieces"),

@@ -59,7 +59,7 @@ def test_a_foreign_vocabulary_takes_pieces_at_its_end() -> None:
     assert len(new.encode(DOMAIN[0])) < len(old.encode(DOMAIN[0]))
     assert all("".join(map(old.token, ids)) == new.token(n) for n, ids in enumerate(origins(old, new), old.size))
     shared = Tokenizers(old, SentencePieceTokenizer(old.vocabulary, model=model))
-    with pytest.raises(SettingsError, match=r"train.graft = 3: here two tokenizers share one vocabulary, which stays"):
+    with pytest.raises(SettingsError, match=r"train.graft = 3: two tokenizers share one vocabulary, which cannot grow"):
         graft_both(shared, DOMAIN, DOMAIN, 3)
 
 
@@ -87,7 +87,9 @@ def test_pieces_seen_once_are_not_learned() -> None:
 
 def test_words_of_a_vector_file_are_the_last() -> None:
     words = learn("word", GENERAL)
-    with pytest.raises(SettingsError, match=r"train.graft = 3: the vocabulary ends with words of a vector file; use 0"):
+    with pytest.raises(
+        SettingsError, match=r"train.graft = 3: the vocabulary ends with words from a vector file; use 0"
+    ):
         graft(WordTokenizer(words.vocabulary.extended(["zebra"])), DOMAIN, 3)  # type: ignore[attr-defined]
 
 

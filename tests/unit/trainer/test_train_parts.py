@@ -152,7 +152,7 @@ def test_parts_of_a_checkpoint_that_do_not_go_together_are_refused(tmp_path: Pat
         checkpoint.load(path)
     optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(2, 3))])
     for name, tensor in (("1.x", torch.ones(2, 3)), ("x.y", torch.ones(2, 3)), ("0.momentum_buffer", torch.ones(3))):
-        with pytest.raises(ModelError, match="is of no parameter of this model"):
+        with pytest.raises(ModelError, match="belongs to no parameter of this model"):
             checkpoint.load_optimizer(optimizer, {name: tensor})
 
 

@@ -19,7 +19,8 @@ from regard.nn.fast.output_loss import cross_entropy
 from regard.runs import checkpoint
 from regard.runs.folder import Run, best_checkpoint, steps
 from regard.tasks.load import load
-from regard.tasks.task import Choices, Task, Tensors, _discounted, drop_words
+from regard.tasks.task import Task, Tensors, drop_words
+from regard.tasks.translate import Choices, _discounted
 from regard.text.vocabulary import UNK
 from regard.trainer.loop import interruptible
 from regard.trainer.optimizer import make_optimizer
@@ -281,7 +282,7 @@ def test_the_second_signal_leaves_at_once(monkeypatch: pytest.MonkeyPatch) -> No
         with pytest.raises(SystemExit) as left:
             signal.raise_signal(signal.SIGINT)
         assert left.value.code == 130
-    assert told.lines == ["stopping: a checkpoint is written, then the score is found; once more to leave at once"]
+    assert told.lines == ["stopping: a checkpoint is written, then the score is computed; once more to leave at once"]
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
 
 

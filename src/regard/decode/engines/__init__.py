@@ -1,1 +1,1 @@
-"""Who searches: captured steps on a GPU, CTranslate2."""
+"""Engines that search in place of our own loop: captured steps on a GPU, CTranslate2."""

@@ -1,11 +1,11 @@
-"""Translation on a GPU: a step of the search is one CUDA graph, and sentences take each other's places.
+"""Translation on a GPU: a step of the search is one CUDA graph, and finished sentences are replaced by waiting ones.
 
-A small model on a GPU spends its time launching kernels and waiting for the host to look at results. Here the model's
-step (`decode.pooled`) and the beam's (`decode.slots`) are captured together for a few shapes and replayed. The host
-looks at who is done every few steps only, and while the device goes on it reads what was written; a sentence that
-is done makes room for the next one, so that all rows of a step are at work until no sentence is left.
+A small model on a GPU spends its time launching kernels and waiting for the host to read results. Here the model's
+step (`pooled`) and the beam's (`slots`) are captured together for a few shapes and replayed. The host checks which
+sentences are done every few steps only, and reads their outputs while the device goes on; the next sentence takes the
+slot of one that is done, so that no row of a step is idle until no sentence is left.
 
-Nothing here needs a GPU but the capture: on a CPU the same operations run one by one, which is how tests bind this to
+Only the capture needs a GPU: on a CPU the same operations run one by one, which is how tests bind this to
 `decode.search`.
 """
 
@@ -31,10 +31,10 @@ from regard.text.vocabulary import PAD
 
 MENU = (8, 32, 128, 512)  # sentences that are searched at once
 GRAIN = 32  # source and target lengths of captured steps are multiples of this
-LOOK_EVERY = 4  # steps
+LOOK_EVERY = 4  # steps between two checks of which sentences are done
 SHARE = 0.5  # of the device's free memory that may be taken
 Step = Callable[[], None]
-KERNELS = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]  # cuDNN plans every shape anew
+KERNELS = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]  # cuDNN plans for every shape
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class SearchMemory:
 
 
 class Captured:
-    """Searches for the outputs that `decode.search` finds: an engine (`decode.engine`). See `fits`."""
+    """An `Engine` that finds the outputs of `decode.search`, for models that it `fits`."""
 
     def __init__(
         self,
@@ -65,13 +65,13 @@ class Captured:
         self.device, self.name = weight.device, name
         self.menu, self.look_every = tuple(menu), look_every
         self.memory: SearchMemory | None = None
-        self.bytes = 0  # torch has all of it
+        self.bytes = 0  # all of its memory is torch's
         self.graphs = Graphs(self.device) if self.device.type == "cuda" else None
 
     fits = staticmethod(Pooled.fits)
 
     def refuses(self, options: Options) -> str:
-        """All but a plain beam."""
+        """All but a plain beam is refused."""
         rule = options.rule
         if not isinstance(rule, Beam):
             return "sampling"
@@ -87,7 +87,7 @@ class Captured:
         limits: Sequence[int],
         rule: Beam,
         budget: int,  # noqa: ARG002  the memory of the device decides
-    ) -> list[list[Hypothesis] | None]:
+    ) -> list[list[Hypothesis]]:
         """For each source, ``<end>`` included, its outputs, best first."""
         if not sources:
             return []
@@ -97,7 +97,7 @@ class Captured:
 
     @contextmanager
     def _computing(self) -> Iterator[None]:
-        """On a stream of our own, as capturing asks for."""
+        """On a stream of our own, which capturing needs."""
         if self.graphs is None:
             yield
             return
@@ -107,7 +107,7 @@ class Captured:
         torch.cuda.current_stream(self.device).wait_stream(self.graphs.stream)
 
     def _memory_for(self, rule: Beam, count: int, source: int, target: int) -> SearchMemory:
-        """The memory there is, if it is large enough; else a larger one, for which steps are captured anew."""
+        """The present memory if it is large enough; else a larger one, for which steps are captured again."""
         wanted, source, target = on_menu(self.menu, count), grained(source), grained(target)
         old = self.memory
         if old is not None and old.rule == rule:
@@ -133,14 +133,14 @@ class Captured:
         return SHARE * (free + kept)
 
     def step(self, memory: SearchMemory, shape: StepShape) -> None:
-        """One token further for the first sentences in memory, as one graph where there are graphs."""
+        """One token further for the first sentences in memory, as one graph on a GPU."""
         if self.graphs is None:
             self._step(memory, shape)
         else:
             self.graphs.run(shape, lambda: self._step(memory, shape))
 
     def _step(self, memory: SearchMemory, shape: StepShape) -> None:
-        """Everything on the device, and nothing that depends on a value."""
+        """Only work on the device, in shapes that depend on no value, so that it can be captured."""
         slots = memory.slots.first(shape.sentences)
         logits = self.model.step(slots.tokens, slots.written, memory.pool, shape)
         log_probabilities = logits.log_softmax(-1, dtype=slots.totals.dtype)  # (B, W, V)
@@ -148,15 +148,15 @@ class Captured:
 
 
 class Graphs:
-    """Captured steps by their shapes. The first step of a shape is an ordinary one, which warms up; the second is
-    captured. They are replayed one after the other, so that they share one pool of memory."""
+    """Captured steps by their shapes. The first step of a shape runs as it is, to warm up; the second is captured. They
+    are replayed one after the other, so they share one pool of memory."""
 
     def __init__(self, device: torch.device) -> None:
         self.stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
         self.forget()
 
     def forget(self) -> None:
-        """The memory that they wrote to is no more."""
+        """Drop all graphs, because the memory that they write to is freed."""
         self.pool = torch.cuda.graph_pool_handle()
         self.met: set[StepShape] = set()
         self.graphs: dict[StepShape, torch.cuda.CUDAGraph] = {}
@@ -171,7 +171,7 @@ class Graphs:
         self.graphs[shape].replay()
 
     def _capture(self, step: Step) -> torch.cuda.CUDAGraph:
-        """`torch.cuda.graph` without its garbage collection and emptying of caches, which take longer than the rest."""
+        """`torch.cuda.graph` without collecting garbage and emptying caches, which take longer than the rest."""
         graph = torch.cuda.CUDAGraph()
         self.stream.synchronize()
         graph.capture_begin(pool=self.pool, capture_error_mode="thread_local")
@@ -183,23 +183,23 @@ class Graphs:
 
 
 class _Search:
-    """One search on the host: which sentence is in which slot, which wait, and what has been found."""
+    """The host's side of one search: which sentence is in which slot, which ones wait, and the outputs so far."""
 
     def __init__(
         self, engine: Captured, memory: SearchMemory, sources: Sequence[Sequence[int]], limits: Sequence[int]
     ) -> None:
         self.engine, self.memory, self.device = engine, memory, engine.device
         self.sources, self.limits = sources, limits
-        self.results: list[list[Hypothesis] | None] = [None] * len(sources)
+        self.results: list[list[Hypothesis]] = [[] for _ in sources]
         self.waiting = sorted(range(len(sources)), key=lambda row: len(sources[row]))  # the longest are taken first
-        self.ready: list[int] = []  # of those, the ones that are encoded
-        self.encoded: tuple[Tensor, Tensor] | None = None  # keys and values, and the mask
+        self.ready: list[int] = []  # sentences that are encoded and have no slot yet
+        self.encoded: tuple[Tensor, Tensor] | None = None  # their keys and values, and the mask
         self.held: dict[int, int] = {}  # the sentence in each slot that is taken
-        self.began: dict[int, int] = {}  # and when it came
-        self.time = 0
+        self.began: dict[int, int] = {}  # the time at which it came
+        self.time = 0  # steps so far
         self.opening = memory.rule.opening().to(self.device)
 
-    def run(self) -> list[list[Hypothesis] | None]:
+    def run(self) -> list[list[Hypothesis]]:
         under_way: tuple[list[int], Fetched] | None = None
         self.memory.slots.open.fill_(False)  # noqa: FBT003
         while self._fill():
@@ -214,7 +214,7 @@ class _Search:
         return self.results
 
     def _fill(self) -> bool:
-        """Waiting sentences into free slots; whether any sentence is left."""
+        """Put waiting sentences into free slots; returns whether any sentence is left."""
         free = [slot for slot in range(self.memory.shape.sentences) if slot not in self.held]
         while free and (self.ready or self.waiting):
             if not self.ready:
@@ -235,7 +235,7 @@ class _Search:
         return bool(self.held)
 
     def _encode(self) -> None:
-        """The next sources, as many as there are slots."""
+        """Encode the next sources, as many as there are slots."""
         count = min(len(self.waiting), self.memory.shape.sentences)
         self.ready = [self.waiting.pop() for _ in range(count)]
         rows = [torch.tensor(self.sources[row]) for row in self.ready]
@@ -243,7 +243,7 @@ class _Search:
         self.encoded = self.engine.model.encode(source)
 
     def _compact(self) -> None:
-        """When no sentence waits and few are left, into the first slots, so that a step is smaller."""
+        """When no sentence waits and few are left, move them into the first slots, so that a step is smaller."""
         size = on_menu(self.engine.menu, len(self.held))
         late = [slot for slot in self.held if slot >= size]
         if self.ready or self.waiting or not late:
@@ -256,7 +256,7 @@ class _Search:
             self.held[here], self.began[here] = self.held.pop(there), self.began[there]
 
     def _shape(self) -> StepShape:
-        """As much of the memory as those who are in it need for the next steps."""
+        """The part of the memory that the sentences in it need for the next steps."""
         source = max(len(self.sources[row]) for row in self.held.values())
         ages = [
             min(self.time - self.began[slot] + self.engine.look_every, self.limits[row])
@@ -265,7 +265,7 @@ class _Search:
         return StepShape(on_menu(self.engine.menu, max(self.held) + 1), grained(source), grained(max(ages)))
 
     def _leave(self, still: list[bool]) -> tuple[list[int], Fetched] | None:
-        """Those who are done, and what they have written, on its way to the host."""
+        """Free the slots of sentences that are done; returns these, and their outputs on the way to the host."""
         done = [slot for slot in self.held if not still[slot]]
         if not done:
             return None
@@ -275,24 +275,24 @@ class _Search:
 
     def _keep(self, under_way: tuple[list[int], Fetched] | None) -> None:
         if under_way is not None:
-            for row, found in zip(under_way[0], under_way[1](), strict=True):
-                self.results[row] = found
+            for row, hypotheses in zip(under_way[0], under_way[1](), strict=True):
+                self.results[row] = hypotheses
 
     def _send(self, values: list[int]) -> Tensor:
         return self._upload(torch.tensor(values))
 
     def _upload(self, values: Tensor) -> Tensor:
-        """To the device, without waiting for it."""
+        """A copy on the device, without waiting for it."""
         return values.pin_memory().to(self.device, non_blocking=True) if self.device.type == "cuda" else values
 
 
 def on_menu(menu: Sequence[int], count: int) -> int:
-    """The smallest of the menu that is large enough; else the largest."""
+    """The smallest size of the menu that is large enough; else the largest."""
     return next((size for size in menu if size >= count), menu[-1])
 
 
 def fitting(menu: Sequence[int], wanted: int, each: int, free: float) -> int:
-    """The largest of the menu, up to what is wanted, for which there are bytes; at least the smallest."""
+    """The largest size of the menu up to ``wanted`` that fits into ``free`` bytes; at least the smallest."""
     return max([size for size in menu if size <= wanted and size * each <= free], default=menu[0])
 
 

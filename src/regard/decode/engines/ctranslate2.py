@@ -1,19 +1,20 @@
-"""A Transformer as a folder that CTranslate2 reads: a fast engine for CPUs, in C++, that knows nothing of torch.
+"""CTranslate2, a fast engine for CPUs in C++: a Transformer converted into a folder that it reads, and the search.
 
-What it computes is what our modules compute, so weights move as they are, or after a map that changes nothing:
+It computes what our modules compute, so weights are written as they are, or after a map that changes no output:
 
 - queries and keys of an inner score go through ``qᵀk / √K`` there; another scale, and the W of ``qᵀ W k``, are
   multiplied into the projections;
 - sinusoids are written out as a table, and "no positions" is a table of zeros;
-- the bias of ``<pad>``, ``<start>`` and ``<unk>`` is -∞, because search never writes them. That happens before
-  the softmax there and after it here, so the others share what probability these three had.
+- the bias of ``<pad>``, ``<start>`` and ``<unk>`` is -∞, because search never writes them. That is before the
+  softmax there and after it here, so that the other tokens share the probability of these three.
 
 Anything else is refused in one line. Nothing is approximated, except by the quantization that was asked for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.decode.fused import maps_of
+from regard.decode.options import Options
+from regard.decode.rules import Beam
+from regard.decode.search import Hypothesis
 from regard.errors import ModelError, SettingsError, did_you_mean, optional
 from regard.models.generator import EncoderDecoder
 from regard.models.transformer import Positions, TransformerDecoder, TransformerEncoder
@@ -31,9 +35,11 @@ from regard.nn.embeddings import Embedding, Learned, Sinusoidal
 from regard.nn.layers import BatchNorm, FeedForward, GatedFeedForward, LayerNorm, RMSNorm
 from regard.nn.transformer import DecoderLayer, EncoderLayer, Norm
 from regard.nn.words import SourceEmbedding
+from regard.text.tokenizers import Tokenizers
 from regard.text.vocabulary import END, SPECIAL_TOKENS, START, UNK
 
 QUANTIZATIONS = ("float32", "int8", "int16", "float16", "bfloat16")
+_AS_GOOD_AS_NONE = 1e-9  # without a length penalty CTranslate2 ends a search by another rule; length^1e-9 rounds to 1
 _NEVER_WRITTEN = [token for token in range(len(SPECIAL_TOKENS)) if token != END]
 
 
@@ -51,8 +57,8 @@ def to_ctranslate2(
 ) -> None:
     """Write ``model`` into an empty folder, with ``places`` positions where they are computed and not learned.
 
-    With ``end``, CTranslate2 puts `<end>` behind a source by itself. The cross-attention that it returns when asked is
-    that of the ``aligner``, a layer and a head, from 0.
+    With ``end``, CTranslate2 adds `<end>` to a source itself. The cross-attention that it returns on request is that of
+    the ``aligner``, a layer and a head, from 0.
     """
     if quantization not in QUANTIZATIONS:
         raise SettingsError(
@@ -203,12 +209,12 @@ class _Converter:
         _feed_forward(theirs.ffn, ours.feed_forward)
 
     def _align(self, decoder: Any, layer: int, head: int) -> None:
-        """CTranslate2 returns the mean of a layer's first heads: the one that aligns becomes the first, alone."""
+        """CTranslate2 returns the mean of a layer's first heads: here one, the head that aligns, which is put first."""
         decoder.alignment_layer, decoder.alignment_heads = np.int16(layer), np.int16(1)
         cross = self.decoder.layers[layer].cross
         assert cross is not None
         theirs = decoder.layer[layer].attention.linear
-        order = [head, *(one for one in range(cross.heads) if one != head)]
+        order = [head, *(other for other in range(cross.heads) if other != head)]
         query, key, value = (_ordered(each, order) for each in _projected(cross))
         _join(theirs[0], query)
         _join(theirs[1], key, value)
@@ -220,7 +226,7 @@ Affine = tuple[Tensor, Tensor | None]  # the weight (out, in) and the bias (out)
 
 
 def _own(layer: EncoderLayer | DecoderLayer) -> Attention:
-    """The attention of a layer to its own side; `_check` has seen that there is one."""
+    """The self-attention of a layer; `_check` has made sure that there is one."""
     assert layer.attention is not None
     return layer.attention
 
@@ -269,7 +275,7 @@ def _join(theirs: Any, *affine: Affine) -> None:
 
 
 def _embedding(theirs: Any, side: Any, ours: SourceEmbedding) -> None:
-    """A scale other than √width, which is theirs, is multiplied in."""
+    """CTranslate2 scales by √width or not at all; another scale is multiplied into the table."""
     assert isinstance(ours, Embedding)
     usual = ours.scale == ours.width**0.5
     side.scale_embeddings = usual
@@ -295,3 +301,95 @@ def _feed_forward(theirs: Any, ours: FeedForward | GatedFeedForward) -> None:
 def _array(tensor: Tensor) -> Any:
     """A copy: quantization writes into what it is given."""
     return tensor.detach().to("cpu", torch.float32, copy=True).contiguous().numpy()
+
+
+# Searching with a converted model
+
+
+@dataclass
+class CTranslate2:
+    """The CTranslate2 library. Its beam search is ours, step for step, as long as no limit is reached.
+
+    In both, the W best continuations count at each step, an end among them is an output, W outputs end the search, and
+    they are compared by ``log p / length^a`` with ``<end>`` in the length. At a limit we end a hypothesis and
+    CTranslate2 cuts it, so a sentence whose search came that far goes to our own loop. Given first tokens of a target
+    count as certain in both; CTranslate2 does not always consider an output with nothing after them.
+    """
+
+    program: Any
+    tokenizers: Tokenizers
+    places: int
+    name: str = "ctranslate2"
+    tell: Callable[[str], object] = lambda _: None
+    bytes: int = 0  # of the converted model, which it keeps in memory
+    _told: set[str] = field(default_factory=set)
+
+    def refuses(self, options: Options) -> str:
+        why = unsupported(options)
+        if why and why not in self._told:
+            self._told.add(why)
+            self.tell(f"engine: native: {self.name} does not support {why}")
+        return why
+
+    def search(
+        self, sources: Sequence[Sequence[int]], limits: Sequence[int], rule: Beam, budget: int
+    ) -> list[list[Hypothesis]]:
+        results: list[list[Hypothesis]] = [[] for _ in sources]
+        short = [row for row, limit in enumerate(limits) if max(limit, len(sources[row])) <= self.places]
+        if not short:
+            return results
+        found = self.program.translate_batch(
+            [self._pieces(sources[row]) for row in short],
+            target_prefix=[list(self.tokenizers.frame.begin)] * len(short) if self.tokenizers.begin else None,
+            max_batch_size=max(1, budget // rule.width),
+            batch_type="tokens",
+            beam_size=rule.width,
+            num_hypotheses=rule.width,
+            length_penalty=rule.length_penalty or _AS_GOOD_AS_NONE,
+            return_end_token=True,
+            return_scores=True,
+            max_input_length=0,  # no limit
+            min_decoding_length=0,  # an output may be empty
+            max_decoding_length=max(limits[row] for row in short),
+        )
+        for row, outputs in zip(short, found, strict=True):
+            results[row] = self._read(outputs, limits[row], rule)
+        return results
+
+    def _pieces(self, source: Sequence[int]) -> list[str]:
+        """The pieces of a source without the `<end>` that CTranslate2 adds itself."""
+        read = source[:-1] if ends_plainly(self.tokenizers) else source
+        return [self.tokenizers.source.token(number) for number in read]
+
+    def _read(self, outputs: Any, limit: int, rule: Beam) -> list[Hypothesis]:
+        """The outputs; none if the search may have reached its limit: with a beam, when one is as long as that."""
+        id_of, longest = self.tokenizers.target.id, limit if rule.width == 1 else limit - 1
+        if any(len(tokens) > longest or not tokens or id_of(tokens[-1]) != END for tokens in outputs.hypotheses):
+            return []
+        return [
+            Hypothesis([id_of(token) for token in tokens[:-1]], score * len(tokens) ** rule.length_penalty, score)
+            for tokens, score in zip(outputs.hypotheses[: rule.best], outputs.scores, strict=False)
+        ]
+
+
+def ends_plainly(tokenizers: Tokenizers) -> bool:
+    """Whether the last token that a model reads of a source is `<end>`."""
+    return tokenizers.framed(())[-1:] == [END]
+
+
+def unsupported(options: Options) -> str:
+    """The first option that CTranslate2 does not have, or understands in another way."""
+    rule = options.rule
+    if not isinstance(rule, Beam):
+        return "sampling by seed"
+    asked = {
+        "coverage": rule.coverage_penalty > 0,
+        "groups": rule.groups > 1,
+        "a least length": options.shortest > 0,
+        "repeated pieces": options.no_repeat > 0,
+        "forbidden words": bool(options.forbidden),
+        "a prefix": bool(options.prefix),
+        "a glossary": options.glossary is not None,
+        "copied words": options.copy_unknown or rule.unknown,
+    }
+    return next((name for name, wanted in asked.items() if wanted), "")

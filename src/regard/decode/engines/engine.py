@@ -1,4 +1,4 @@
-"""Who searches: our own loop, or an engine in its place where it can."""
+"""Who searches: our own loop, or an engine in its place."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from regard.models.generator import EncoderDecoder
 
 
 class Engine(Protocol):
-    """Searches sources for the outputs that `decode.search` would find; what it cannot do goes to that."""
+    """Finds the outputs that `decode.search` would find; what it cannot do goes to that."""
 
     @property
     def name(self) -> str:
@@ -29,27 +29,28 @@ class Engine(Protocol):
         """Of memory that it has outside torch."""
 
     def refuses(self, options: Options) -> str:
-        """Which of these options it does not know; empty if it can do all of it. A listener counts as one."""
+        """Which of these options it does not support; empty if it supports all."""
 
     def search(
         self, sources: Sequence[Sequence[int]], limits: Sequence[int], rule: Beam, budget: int
-    ) -> list[list[Hypothesis] | None]:
-        """For each source, ``<end>`` included, its outputs, best first; None where they might not be those of ours."""
+    ) -> list[list[Hypothesis]]:
+        """For each source, ``<end>`` included, its outputs, best first; none where our own might be others."""
 
 
 @dataclass(frozen=True)
 class Searcher:
-    """Who searches with a model: decided once, when a run is loaded."""
+    """A model and who searches with it, decided once, when a run is loaded."""
 
     model: EncoderDecoder | Ensemble
     fused: Fused | None = None  # the same model, laid out for one token at a time
-    engine: Engine | None = None  # asked first; what it leaves is our own loop's
+    engine: Engine | None = None  # asked first; our own loop does what it leaves
 
     @staticmethod
     def of(models: Sequence[EncoderDecoder], engine: Engine | None = None) -> Searcher:
-        """For a model, or for several that vote; the fused form where there is one."""
-        model = models[0] if len(models) == 1 else Ensemble(models).eval()
-        return Searcher(model, Fused(model) if Fused.fits(model) else None, engine)
+        """For a model, or an ensemble of several; with the fused form where there is one."""
+        if len(models) > 1:
+            return Searcher(Ensemble(models).eval(), engine=engine)
+        return Searcher(models[0], Fused(models[0]) if Fused.fits(models[0]) else None, engine)
 
     @property
     def name(self) -> str:
@@ -63,21 +64,21 @@ class Searcher:
 
     def ask(
         self, sources: Sequence[Sequence[int]], limits: Sequence[int], options: Options, budget: int
-    ) -> list[list[Hypothesis] | None]:
-        """What the engine finds; None for what is left to our own loop."""
+    ) -> list[list[Hypothesis]]:
+        """The outputs that the engine finds; none for what is left to our own loop."""
         if self.engine is None or self.engine.refuses(options) or not isinstance(options.rule, Beam):
-            return [None] * len(sources)
+            return [[] for _ in sources]
         return self.engine.search(sources, limits, options.rule, budget)
 
     def writer(self, rule: Rule) -> EncoderDecoder | Ensemble | Fused:
-        """What our own loop steps. Coverage looks inside, which the fused form does not let it."""
+        """The model that our own loop steps. Coverage observes attention, which the fused form cannot show."""
         return self.model if self.fused is None or rule.coverage_penalty else self.fused
 
 
 def held(*things: object) -> int:
-    """Bytes of all tensors that these hold, one that is shared once."""
-    found = {each.untyped_storage().data_ptr(): each.untyped_storage().nbytes() for each in _tensors(things, set())}
-    return sum(found.values())
+    """Bytes of all tensors that these objects hold; a shared one counts once."""
+    storages = [tensor.untyped_storage() for tensor in _tensors(things, set())]
+    return sum({each.data_ptr(): each.nbytes() for each in storages}.values())
 
 
 def _tensors(thing: object, seen: set[int]) -> Iterator[Tensor]:

@@ -1,10 +1,9 @@
-"""A Transformer's step over memory that stays where it is. `EncoderDecoder` is its written-out twin.
+"""A Transformer's step over fixed memory. `EncoderDecoder` is its written-out twin.
 
-The W hypotheses of a sentence share one pool of keys and values, (T, W) of them, and whatever is written there stays.
-Following a winner moves nothing: of each earlier position a hypothesis sees the one entry that its own past has
-written, and which those are is all that changes hands, a mask of (W, T · W). Attention reads every entry of the pool
-once for all W queries, as many as it would read without a pool, and the copy of the whole cache that a beam otherwise
-makes at each step is not there.
+The W hypotheses of a sentence share one pool of keys and values, (T, W) of them, which are never moved. Of each earlier
+position a hypothesis sees the one entry that its own past has written. When a hypothesis continues another, only the
+mask that says so, (W, T · W), is copied. Attention reads every entry of the pool once for all W queries, as many as
+without a pool, and the whole cache is not copied at each step as in other beams.
 
 Each sentence has a length of its own, which is a value on the device. `tests/parity/test_captured.py` binds the two.
 """
@@ -12,7 +11,6 @@ Each sentence has a length of its own, which is a value on the device. `tests/pa
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeGuard
 
 import torch
 import torch.nn.functional as F
@@ -29,7 +27,7 @@ from regard.nn.transformer import DecoderLayer
 
 @dataclass(frozen=True)
 class StepShape:
-    """How much of the memory a step looks at."""
+    """The part of the memory that a step reads."""
 
     sentences: int  # B
     source: int  # S
@@ -54,12 +52,12 @@ class Pool:
         self.joint[:, :size].index_copy_(0, slots, joint)
 
     def move(self, old: Tensor, new: Tensor) -> None:
-        """What is in these slots (n,) into those."""
+        """Copy slots (n,) to others."""
         for column in (*self.layers, self.seen, self.joint, self.mask):
             column.index_copy_(0, new, column.index_select(0, old))
 
     def follow(self, parents: Tensor, shape: StepShape) -> None:
-        """Each hypothesis sees what the one it goes on from (B, W) saw."""
+        """Each hypothesis sees the past of its parent (B, W)."""
         if parents.shape[1] == 1:
             return
         seen = self.seen[: shape.sentences, :, : shape.target * parents.shape[1]]
@@ -67,7 +65,7 @@ class Pool:
 
 
 class Pooled:
-    """Encodes and steps as its model does; see `fits`."""
+    """Encodes and steps as its model does, if it `fits`."""
 
     def __init__(self, model: EncoderDecoder) -> None:
         decoder = model.decoder
@@ -78,16 +76,16 @@ class Pooled:
         self.places: tuple[Tensor, ...] = ()
 
     @staticmethod
-    def fits(model: object) -> TypeGuard[EncoderDecoder]:
-        """Whether it is a Transformer all of whose decoder torch's attention kernel computes."""
-        if not isinstance(model, EncoderDecoder) or not isinstance(model.decoder, TransformerDecoder):
+    def fits(model: EncoderDecoder) -> bool:
+        """Whether its decoder is a Transformer whose attention torch's kernel computes."""
+        if not isinstance(model.decoder, TransformerDecoder):
             return False
         attentions = [each for layer in model.decoder.layers for each in (layer.attention, layer.cross)]
         return all(each is not None and each.plain for each in attentions)
 
     @property
     def weight(self) -> Tensor:
-        """Of the output layer: where the model is, and what its numbers are."""
+        """Of the output layer, which has the model's device and dtype."""
         return self.decoder.output.weight
 
     def pool(self, width: int, shape: StepShape) -> Pool:
@@ -118,10 +116,10 @@ class Pooled:
 
     def encode(self, source: Tensor) -> tuple[Tensor, Tensor]:
         """Keys and values (n, S, L, 2, D) of ``source`` (n, S), padded on the right, and its mask for a `Pool`."""
-        found = self.model.encode(source)
-        joint = F.linear(found.states, *self.remembering).view(*source.shape, len(self.layers), 2, -1)
+        encoded = self.model.encode(source)
+        joint = F.linear(encoded.states, *self.remembering).view(*source.shape, len(self.layers), 2, -1)
         mask = torch.zeros(source.shape, dtype=joint.dtype, device=joint.device)
-        return joint, mask.masked_fill_(~found.mask, -torch.inf)
+        return joint, mask.masked_fill_(~encoded.mask, -torch.inf)
 
     def step(self, tokens: Tensor, written: Tensor, pool: Pool, shape: StepShape) -> Tensor:
         """Read a token for each hypothesis (B, W), which stands at its sentence's position (B,): logits (B, W, V)."""

@@ -1,11 +1,11 @@
-"""Beam search in memory that stays where it is: every step is the same operations on the same tensors.
+"""Beam search in fixed memory: every step is the same operations on the same tensors.
 
-`decode.search` is its written-out twin: there, what is under way grows by a token a step and sentences leave the batch.
-Here a sentence has a slot for as long as it is searched, a length of its own, and a place in every tensor; nobody
-has to look at a value to know what to do next. So a step can be captured once as a CUDA graph and replayed.
+`decode.search` is its written-out twin: there, hypotheses grow by a token a step and sentences leave the batch. Here a
+sentence has a slot, a place in every tensor, for as long as it is searched, and a length of its own; no operation
+depends on a value that the host would have to read. So a step can be captured once as a CUDA graph and replayed.
 
-What was written is kept as it was chosen, a token and the hypothesis it went on from for each step, and read backwards
-when a sentence is done: nothing is moved while the search goes on.
+The history keeps the token of each step and the hypothesis it continues, and is read backwards when a sentence is done:
+nothing is moved during the search.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Slots:
         return Slots(*(getattr(self, field.name)[:count] for field in fields(self)))
 
     def fill(self, slots: Tensor, limits: Tensor, token: int, opening: Tensor) -> None:
-        """New sentences into these slots (n,): nothing written, the rule's ``opening`` totals (W,)."""
+        """Begin new sentences in these slots (n,), with the rule's ``opening`` totals (W,)."""
         for column, value in ((self.tokens, token), (self.written, 0), (self.open, True), (self.count, 0)):
             column.index_fill_(0, slots, value)
         self.scores.index_fill_(0, slots, -torch.inf)
@@ -67,7 +67,7 @@ class Slots:
         self.totals.index_copy_(0, slots, opening.to(self.totals).expand(len(slots), -1))
 
     def move(self, old: Tensor, new: Tensor) -> None:
-        """What is in these slots (n,) into those; the old ones are closed."""
+        """Copy slots (n,) to others and close the old ones."""
         for field in fields(self):
             column = getattr(self, field.name)
             column.index_copy_(0, new, column.index_select(0, old))
@@ -90,7 +90,7 @@ class Slots:
         return parents
 
     def _finish(self, totals: Tensor, scores: Tensor) -> None:
-        """Those that end (B, W) among the finished; only the N best of all stay."""
+        """Add the hypotheses that end (B, W) to the finished ones; only the N best of all stay."""
         width = scores.shape[1]
         places = self.written[:, None] * width + torch.arange(width, device=scores.device)
         best, order = torch.cat((self.scores, scores), 1).topk(self.scores.shape[1])
@@ -100,21 +100,21 @@ class Slots:
         self.count.add_(scores.isfinite().sum(1))
 
     def _note(self, tokens: Tensor, parents: Tensor) -> None:
-        """In the history of each sentence, at its own step."""
+        """Write into the history of each sentence, at its own step."""
         count, longest, _, width = self.history.shape
         rows = torch.arange(count, device=tokens.device) * longest + self.written
         self.history.view(-1, 2, width).index_copy_(0, rows, torch.stack((tokens, parents), 1).int())
 
     def _over(self, totals: Tensor, length: Tensor, rule: Beam) -> Tensor:
-        """(B,) as `decode.search` has it; at its limit a sentence is over even where its totals are no numbers."""
+        """(B,) as in `decode.search`; at its limit a sentence is over even where its totals are NaN."""
         over = (self.count >= rule.width) | totals.amax(1).isneginf() | (length >= self.limits)
-        bound = rule.bound(totals, self.limits, length)
+        bound = rule.reachable(totals, self.limits, length)
         return over if bound is None else over | (bound < self.scores[:, -1])
 
     def fetch(self, slots: Tensor, longest: int) -> Fetched:
-        """What is finished in these slots, on its way to the host. ``longest`` is what they have written at most.
+        """Copy the finished outputs of these slots to the host; none has more than ``longest`` tokens.
 
-        The call that is returned waits for it and reads it.
+        The function that is returned waits for the copy and reads it.
         """
         columns = (self.scores, self.ended, self.places, self.history[:, :longest])
         found = [column.index_select(0, slots).to("cpu", non_blocking=True) for column in columns]

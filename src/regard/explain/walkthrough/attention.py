@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from torch import nn
 
-from regard.explain.walkthrough.board import Board, Value, linear
-from regard.explain.walkthrough.step import AxisLabels
+from regard.explain.walkthrough.step import AxisLabels, Board, Value
 from regard.nn.attention import (
     AdditiveScore,
     Attention,
@@ -110,7 +109,7 @@ def _projected(asking: Asking, x: Value, layer: nn.Linear, name: str) -> Value:
     rows = asking.head * size, (asking.head + 1) * size
     board = asking.board
     inputs = {"x": x, "w": board.weight(layer.weight).part(*rows), "b": board.weight(layer.bias).part(*rows)}
-    return _for_each_key(asking, name, name, inputs, linear(layer.bias))
+    return _for_each_key(asking, name, name, inputs, "result = x @ w.T + b")
 
 
 def _for_each_key(asking: Asking, kind: str, name: str, inputs: dict[str, Value], snippet: str) -> Value:
@@ -249,6 +248,5 @@ def _together(asking: Asking, context: Value) -> Value:
         context = asking.write("heads", "heads", {"contexts": every}, snippet, recorded=False)
     if attention.projections is None:
         return context
-    layer = attention.projections.output
-    inputs = {"x": context, "w": board.weight(layer.weight), "b": board.weight(layer.bias)}
-    return asking.write("output_map", "projected", inputs, linear(layer.bias), recorded=False)
+    inputs = {"x": context, **board.linear(attention.projections.output)}
+    return asking.write("output_map", "projected", inputs, "result = x @ w.T + b", recorded=False)

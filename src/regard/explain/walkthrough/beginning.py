@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Sequence
 
 from regard.explain.trace import Side
-from regard.explain.walkthrough.board import Spot, Value
+from regard.explain.walkthrough.step import Spot, Value
 from regard.models.transformer import Positions
 from regard.nn.embeddings import Embedding, Learned, OneHotEmbedding, Sinusoidal, VectorEmbedding
 from regard.nn.words import LetterConvolution, SourceEmbedding, WordEmbedding
@@ -76,7 +76,7 @@ def _beside(spot: Spot, embedding: WordEmbedding, pieces: Value) -> Value:
     if embedding.project is None:
         return spot.write(kind, f"{side}.embedded", side, inputs, snippet, recorded=recorded)
     x = spot.write(kind, f"{side}.beside", side, inputs, snippet)
-    inputs = {"x": x, "w": board.weight(embedding.project.weight), "b": board.weight(embedding.project.bias)}
+    inputs = {"x": x, **board.linear(embedding.project)}
     return spot.write("projected", f"{side}.embedded", side, inputs, "result = x @ w.T + b", recorded=recorded)
 
 

@@ -127,8 +127,8 @@ q, k, v = x[head]
 $ q, k, v = x_{[\text{head}]}
 
 rotated: Rotary position
-Each pair of features is rotated by an angle that grows with the place, so that a query and a key feel only their
-distance.
+Each pair of features is rotated by an angle that grows with the place, so that a score depends on the distance
+of query and key only.
 rotate pair i of place p by p / 10000^(2i/K)
 $ \begin{pmatrix} x'_{2i} \\ x'_{2i+1} \end{pmatrix} = \begin{pmatrix} \cos\theta & -\sin\theta \\ \sin\theta &
 \cos\theta \end{pmatrix} \begin{pmatrix} x_{2i} \\ x_{2i+1} \end{pmatrix},\quad \theta = p / 10000^{2i/K}
@@ -218,7 +218,7 @@ y = W_o c + b_o
 # Transformer layers
 
 sum: Residual: add
-What was found is added to what was there, so that nothing is lost on the way up.
+The output of the block is added to its input, so that the input is not lost.
 x + f(x)
 
 layer_norm: Layer norm
@@ -237,21 +237,21 @@ Every feature is measured against its mean and variance in training, then stretc
 $ \gamma \odot \frac{x - \hat\mu}{\sqrt{\hat\sigma^2 + \varepsilon}} + \beta
 
 expand: Feed-forward: wide
-Each piece by itself: many learned questions about its vector, and those not answered fall away.
+Each piece by itself: a linear map to a wider vector; the activation removes what is below zero.
 h = activation(W_1 x + b_1)
 $ h = \phi(W_1 x + b_1)
 
 gated: Feed-forward: wide, gated (SwiGLU)
-Each piece by itself: many learned questions about its vector, each answer let through by a gate.
+Each piece by itself: a linear map to a wider vector, each number of which is multiplied by a gate.
 h = silu(W_g x) · W_1 x
 $ h = \mathrm{silu}(W_g x) \odot W_1 x
 
 contract: Feed-forward: back
-The answers become a change of the piece's vector.
+A linear map back to the width of the model: the change of the piece's vector.
 y = W_2 h + b_2
 
 contract_plain: Feed-forward: back
-The answers become a change of the piece's vector.
+A linear map back to the width of the model: the change of the piece's vector.
 y = W_2 h
 
 # A recurrence in place of self-attention

@@ -56,7 +56,8 @@ def terminal(walk: Walkthrough, width: int = WIDTH) -> str:
         if step.part != part:
             part = step.part
             lines += ["", f"── {_PARTS[part]} ".ljust(width, "─")]
-        lines += ["", f"{number}. {step.title}  ({step.name})", *_wrapped(step.idea, width), f"   {step.formula}", ""]
+        idea = textwrap.wrap(step.idea, width, initial_indent="   ", subsequent_indent="   ")
+        lines += ["", f"{number}. {step.title}  ({step.name})", *idea, f"   {step.formula}", ""]
         lines += [f"   {line}" for line in _grid(table(step, (width - 24) // (_NUMBER + 1), ROWS))]
         lines += ["", *(f"   {name}: {origin}" for name, origin in step.origins.items())]
         lines += [f"   │ {line}" for line in step.snippet.splitlines()]
@@ -74,10 +75,6 @@ _STYLES = (
 def styled(line: str) -> Text:
     """A line of `terminal` with the weight and colour that it has there."""
     return Text(line, next((style for start, style in _STYLES if start.match(line)), ""))
-
-
-def _wrapped(text: str, width: int) -> list[str]:
-    return textwrap.wrap(text, width, initial_indent="   ", subsequent_indent="   ")
 
 
 def _grid(made: Table) -> Iterator[str]:

@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from regard.explain.walkthrough.attention import Asking, attention_steps
 from regard.explain.walkthrough.beginning import embedding_steps, position_steps
-from regard.explain.walkthrough.board import Spot, Value
-from regard.explain.walkthrough.step import AxisLabels
+from regard.explain.walkthrough.step import AxisLabels, Spot, Value
 from regard.models.transformer import TransformerDecoder, TransformerEncoder
 from regard.nn.attention import Attention
 from regard.nn.layers import FeedForward, GatedFeedForward, LayerNorm, RMSNorm
@@ -103,8 +102,7 @@ def _recurrence(spot: Spot, ssru: SSRU, x: Value) -> Value:
         full = f"{spot.place}.cell.{name}"
         return spot.write(f"ssru_{name}", full, spot.side, inputs, snippet, recorded=board.seen(full))
 
-    weights = {"w": board.weight(ssru.forget.weight), "b": board.weight(ssru.forget.bias)}
-    forget = write("forget", {"x": x, **weights}, "result = torch.sigmoid(x @ w.T + b)")
+    forget = write("forget", {"x": x, **board.linear(ssru.forget)}, "result = torch.sigmoid(x @ w.T + b)")
     candidate = write("candidate", {"x": x, "w": board.weight(ssru.candidate.weight)}, "result = x @ w.T")
     loop = [
         "c, cells = torch.zeros_like(g[0]), []",
@@ -142,18 +140,15 @@ def _think(spot: Spot, network: FeedForward | GatedFeedForward) -> Callable[[Val
     board, name = spot.board, f"{spot.place}.feed"
 
     def steps(x: Value) -> Value:
-        inputs = {"x": x, "w": board.weight(network.expand.weight)}
         if isinstance(network, GatedFeedForward):
-            inputs["gate"] = board.weight(network.gate.weight)
+            inputs = {"x": x, "w": board.weight(network.expand.weight), "gate": board.weight(network.gate.weight)}
             snippet = "result = torch.nn.functional.silu(x @ gate.T) * (x @ w.T)"
             hidden = spot.write("gated", f"{name}.hidden", spot.side, inputs, snippet)
             inputs = {"h": hidden, "w": board.weight(network.contract.weight)}
             return spot.write("contract_plain", f"{name}.found", spot.side, inputs, "result = h @ w.T")
-        inputs["b"] = board.weight(network.expand.bias)
-        activation = network.activation.__name__
-        snippet = f"result = torch.nn.functional.{activation}(x @ w.T + b)"
-        hidden = spot.write("expand", f"{name}.hidden", spot.side, inputs, snippet)
-        inputs = {"h": hidden, "w": board.weight(network.contract.weight), "b": board.weight(network.contract.bias)}
+        snippet = f"result = torch.nn.functional.{network.activation.__name__}(x @ w.T + b)"
+        hidden = spot.write("expand", f"{name}.hidden", spot.side, {"x": x, **board.linear(network.expand)}, snippet)
+        inputs = {"h": hidden, **board.linear(network.contract)}
         return spot.write("contract", f"{name}.found", spot.side, inputs, "result = h @ w.T + b")
 
     return steps

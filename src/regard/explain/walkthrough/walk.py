@@ -15,14 +15,27 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal, get_args
 
+from torch import nn
+
+from regard.decode.options import Options
 from regard.errors import DataError, ModelError, did_you_mean
-from regard.explain.replay import PLAIN, Model, Spelling, replay
-from regard.explain.trace import Rows, Trace
+from regard.explain.asked import read, spelling
+from regard.explain.look import UNSEARCHED
+from regard.explain.replay import PLAIN, Model, Spelling, check_size, replay
+from regard.explain.trace import Rows, Side, Trace, spell
 from regard.explain.walkthrough import recurrent, transformer
-from regard.explain.walkthrough.board import Board, Spot
-from regard.explain.walkthrough.ending import output_steps, pool_steps
-from regard.explain.walkthrough.step import Step, Walkthrough
-from regard.models.generator import EncoderDecoder, LanguageModel
+from regard.explain.walkthrough.attention import Asking, attention_steps
+from regard.explain.walkthrough.step import Board, Spot, Step, Value, Walkthrough, positions
+from regard.models.generator import (
+    AttentionPool,
+    Encoder,
+    EncoderDecoder,
+    FinalPool,
+    LanguageModel,
+    MaxPool,
+    MeanPool,
+    Pool,
+)
 from regard.models.recurrent import (
     BahdanauDecoder,
     ConditionalDecoder,
@@ -31,6 +44,11 @@ from regard.models.recurrent import (
     RecurrentEncoder,
 )
 from regard.models.transformer import TransformerDecoder, TransformerEncoder
+from regard.nn.embeddings import OutputLayer
+from regard.settings.call import DecodeSettings
+from regard.tasks.load import Trained
+from regard.text.vocabulary import END
+from regard.text.words import MARKS
 
 SideName = Literal["all", "encoder", "decoder", "cross"]
 SIDES: tuple[str, ...] = get_args(SideName)
@@ -59,6 +77,63 @@ class NoSuchPlaceError(DataError):
             f"{flag or self.name} = {self.value + first}: {self.owner} has {self.count} {several}; "
             f"{places} would be right"
         )
+
+
+def walk_text(
+    predictor: Trained,
+    text: str,
+    *,
+    layer: int = 0,
+    head: int = 0,
+    word: int = 0,
+    side: SideName = "all",
+    decode: DecodeSettings | None = None,
+) -> Walkthrough:
+    """The walkthrough of a text and what the run makes of it, at the first piece of a word.
+
+    The word is one of the translation, or of the text where the run does not translate or only its encoder is
+    walked through. Everything counts from 0. ``decode`` is how to translate.
+    """
+    if not text.strip():
+        raise DataError("text = '': an empty sentence has nothing to walk through; give it a word")
+    if decode is not None and predictor.task != "translate":
+        raise ModelError(UNSEARCHED)
+    rows: Rows = ()
+    ids: Sequence[int] | None = None
+    match predictor.task:
+        case "translate":
+            predictor.search.check_whole(text)
+            check_size(predictor.model, len(predictor.tokenizers.read(text)), 0)
+            trace = predictor.translate(text, None if decode is None else Options.of(decode)).trace()
+            rows, ids = trace.source.rows, trace.target.ids
+            owner, counted = ("the text", trace.source) if side == "encoder" else ("the translation", trace.target)
+            place = _place(counted, word, owner)
+        case "language":
+            target = spell([*predictor.tokenizer.encode(text), END], predictor.tokenizer, text)
+            check_size(predictor.model, 0, len(target))
+            ids, place = target.ids, _place(target, word, "the text")
+        case "tag":
+            rows, first = read(predictor, text).rows, predictor.reader.words(text.split())[1]
+            if not 0 <= word < len(first):
+                raise NoSuchPlaceError("word", word, len(first), "the text")
+            check_size(predictor.model, len(rows), 0)
+            place = first[word]
+        case "classify":
+            source = read(predictor, text)
+            rows, place = source.rows, _place(source, word, "the text")
+            check_size(predictor.model, len(rows), 0)
+    how = spelling(predictor, text)
+    return walkthrough(predictor.model, rows, ids, how, layer=layer, head=head, position=place, side=side)
+
+
+def _place(side: Side, word: int, owner: str) -> int:
+    """Where a word begins: its first piece that is no mark of case. An output without a word is its end alone."""
+    if not side.words and word == 0:
+        return 0
+    if not 0 <= word < len(side.words):
+        raise NoSuchPlaceError("word", word, len(side.words), owner)
+    places = side.pieces_of(word)
+    return next((place for place in places if side.pieces[place] not in MARKS), places[0])
 
 
 def walkthrough(
@@ -116,7 +191,7 @@ def _within(name: str, value: int, count: int, owner: str) -> None:
 
 def _looked_at(trace: Trace, layer: int, head: int, position: int) -> int:
     """The source piece that the walk looks at most; without attention, the last one read."""
-    names = trace.layers("decoder", "cross")
+    names = trace.layers("cross")
     if not names:
         return 0 if trace.backwards else max(len(trace.source) - 1, 0)
     weights = trace.tensors[names[min(layer, len(names) - 1)]]  # (H, T, S)
@@ -143,9 +218,9 @@ def _walk(board: Board, side: str, layer: int, head: int, *, rows: tuple[int, in
             _within("head", head, 0, "this model")
         x = board.seen("encoder.states").at(position)
         if model.pool is not None:
-            x = pool_steps(board, model.pool, model.encoder)
+            x = _pool_steps(board, model.pool, model.encoder)
         row = position if model.pool is None else 0
-        output_steps(board, x, model.head.weight, model.head.bias, row)
+        _output_steps(board, x, model.head, row)
         return
     encoder = model.encoder if model.task == "translate" else None
     if encoder is not None and side in ("all", "encoder"):
@@ -188,4 +263,49 @@ def _decode(board: Board, model: EncoderDecoder | LanguageModel, layer: int, hea
         encoder = model.encoder if model.task == "translate" else None
         assert encoder is None or isinstance(encoder, RecurrentEncoder)
         x = recurrent.decoder_steps(spot, decoder, encoder, read)
-    output_steps(board, x, decoder.output.weight, decoder.output.bias, row)
+    _output_steps(board, x, decoder.output, row)
+
+
+# The last steps: pools of labellers, the output layer, the softmax, and the probability of what was chosen.
+
+
+def _pool_steps(board: Board, pool: Pool, encoder: Encoder) -> Value:
+    """One vector (D,) of all states."""
+    states = board.seen("encoder.states")
+    match pool:
+        case MeanPool():
+            return board.write("mean_pool", "pool.mean", "output", {"states": states}, "result = states.mean(0)")
+        case MaxPool():
+            return board.write("max_pool", "pool.max", "output", {"states": states}, "result = states.amax(0)")
+        case FinalPool():
+            assert isinstance(encoder, RecurrentEncoder)
+            return recurrent.context_steps(board, encoder, encoder.stack.depth - 1)[0]
+        case AttentionPool():
+            asking = Asking(
+                board=board,
+                attention=pool.attention,
+                place="pool",
+                part="output",
+                head=0,
+                query=board.weight(pool.question).as_row(),
+                source=states,
+                asked_by=positions("question", ("question",)),
+                asked=board.source,
+            )
+            return attention_steps(asking).at(0)
+
+
+def _output_steps(board: Board, x: Value, layer: nn.Linear | OutputLayer, row: int) -> None:
+    """Features (D,), scores of all words, probabilities, and that of the word in the output."""
+    chosen = board.trace.target.ids[row]
+    logits = board.seen("logits")
+    logits = logits.at(row) if logits.tensor.dim() == 2 else logits  # a pooled text has one row
+    axis = board.words(logits.tensor, chosen)
+    inputs = {"x": x, **board.linear(layer)}
+    scores = board.write("logits", "logits", "output", inputs, "result = w @ x + b", axes=(axis,), recorded=logits)
+    probabilities = board.write(
+        "probabilities", "probabilities", "output", {"logits": scores}, "result = logits.softmax(-1)", axes=(axis,)
+    )
+    board.write(
+        "probability", "probability", "output", {"probabilities": probabilities}, f"result = probabilities[{chosen}]"
+    )

@@ -1,1 +1,1 @@
-"""How one word changes: the regular rules of each language; the exceptions stand in the tables."""
+"""How words are inflected: the regular rules of each language; exceptions are in the tables."""

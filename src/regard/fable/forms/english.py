@@ -15,7 +15,7 @@ DOUBLED = re.compile(r"[^aeiou]*[aeiou][^aeiouwxy]|begin|forget")  # run → run
 
 
 def add_s(word: str) -> str:
-    """The plural of a noun, and as well the third person of a verb: the spelling rule is the same."""
+    """The plural of a noun, or the third person of a verb: the spelling rule is the same."""
     if word.endswith(HISSING) or word == "go":
         return word + "es"
     if word.endswith("y") and word[-2] not in VOWELS:

@@ -1,4 +1,4 @@
-"""French plurals, feminines, participles and finite verbs, by rule; and what happens where two words meet."""
+"""French plurals, feminines, participles and finite verbs, by rule; and elision and contraction of two words."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Finite = tuple[str, str, str, str, str]
 
 
 class FrenchVerbForms(NamedTuple):
-    """Finite forms stand in the order *je*, *il*, *ils*, *nous*, *vous*; participles as agreement counts them."""
+    """Finite forms are in the order *je*, *il*, *ils*, *nous*, *vous*; participles in the order of agreement."""
 
     infinitive: str
     present: Finite
@@ -88,7 +88,7 @@ def verb(infinitive: str, parts: tuple[str, str, str, str] | None = None) -> Fre
 
 
 def we_and_you(infinitive: str, plural: str) -> tuple[str, str]:
-    """mangeons, mangez; buvons, buvez: from the infinitive in -er, else from what *ils* do."""
+    """mangeons, mangez; buvons, buvez: from the infinitive in -er, else from the form of *ils*."""
     if infinitive in IRREGULAR:
         return IRREGULAR[infinitive]
     if infinitive.endswith("er"):
@@ -103,14 +103,14 @@ def we_and_you(infinitive: str, plural: str) -> tuple[str, str]:
 
 
 def softened(stem: str) -> str:
-    """A stem before o or a keeps its sound: mangeons, lançons."""
+    """A stem that keeps its sound before o and a: mangeons, lançons."""
     if stem.endswith("g"):
         return stem + "e"
     return stem[:-1] + "ç" if stem.endswith("c") else stem
 
 
 def imperfect(forms: FrenchVerbForms) -> Finite:
-    """connaissons → connaissais, connaissait, connaissaient …: for the states, whose past is no event."""
+    """connaissons → connaissais, connaissait, connaissaient …: the past of states."""
     stem = forms.present[3].removesuffix("ons")
     hard = forms.present[4].removesuffix("ez") if forms.present[4].endswith("ez") else stem
     return stem + "ais", stem + "ait", stem + "aient", hard + "ions", hard + "iez"
@@ -127,7 +127,7 @@ def regular_parts(infinitive: str) -> tuple[str, str, str, str]:
 
 
 def first_person(third: str) -> str:
-    """je mange, je vois, je vends, je connais, from what *il* does; je vais and je veux are irregular."""
+    """je mange, je vois, je vends, je connais, from the form of *il*; je vais and je veux are irregular."""
     if third in IRREGULAR_FIRST:
         return IRREGULAR_FIRST[third]
     if third.endswith("e"):

@@ -34,7 +34,7 @@ class HindiVerbForms(NamedTuple):
     infinitive: tuple[str, str, str, str]
     first_future: str  # of मैं
     root: str
-    polite: str  # what आप is asked to do
+    polite: str  # the imperative for आप
 
 
 def noun(word: str, gender: str) -> NounForms:
@@ -43,7 +43,7 @@ def noun(word: str, gender: str) -> NounForms:
 
 
 def masculine_noun(word: str) -> NounForms:
-    """Only those in -ा change outside the oblique plural."""
+    """Except in the oblique plural, only those in -ा change."""
     if word.endswith("िया"):
         changed = word[:-2] + "ए"
         return (word, changed), (changed, word[:-1] + "ों")

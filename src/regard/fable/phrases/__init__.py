@@ -1,1 +1,1 @@
-"""How each language puts a tree into words and in which order."""
+"""How each language writes a tree: its words and their order."""

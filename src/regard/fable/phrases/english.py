@@ -1,4 +1,4 @@
-"""English: tokens, universal part-of-speech tags, and a note in every node of where its tokens stand."""
+"""English: tokens, universal part-of-speech tags, and in every node the positions of its tokens."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from regard.fable.syntax import (
     UNSAID,
     Being,
     Clause,
-    Conjunction,
     NounPhrase,
     Pronoun,
     Said,
@@ -21,13 +20,7 @@ from regard.fable.syntax import (
 )
 
 DETERMINER_TAGS = {"several": "ADJ"} | dict.fromkeys(POSSESSIVES, "PRON")
-CONJUNCTION_TAGS: dict[Conjunction, str] = {
-    "and": "CCONJ",
-    "but": "CCONJ",
-    "because": "SCONJ",
-    "when": "SCONJ",
-    "while": "SCONJ",
-}
+CONJUNCTION_TAGS = {"and": "CCONJ", "but": "CCONJ", "because": "SCONJ", "when": "SCONJ", "while": "SCONJ"}
 # In the order of person: I, he, they, we, you.
 BE = {"past": ("was", "was", "were", "were", "were"), "present": ("am", "is", "are", "are", "are")}
 DO = {"past": ("did",) * 5, "present": ("do", "does", "do", "do", "do"), "future": ("will",) * 5}
@@ -38,7 +31,7 @@ SAID = {"say": "said", "ask": "asked", "answer": "answered"}
 
 
 class EnglishLine:
-    """The English line: tokens, and which of them are glued to the one before."""
+    """The English tokens, and which of them are glued to the one before."""
 
     __slots__ = ("commas", "glued", "openings", "source", "tags", "tokens", "word_of")
 
@@ -48,10 +41,10 @@ class EnglishLine:
         self.glued: set[int] = set()
         self.openings = [0]  # where a sentence begins
         self.commas = commas
-        self.source, self.word_of = "", list[int]()  # what is written in the end; for each token, its word
+        self.source, self.word_of = "", list[int]()  # the finished sentence; for each token, its word
 
     def put(self, token: str, tag: str, *, glued: bool = False) -> int:
-        """Write a token and say where it stands."""
+        """Write a token, and return its position."""
         at = len(self.tokens)
         if glued:
             self.glued.add(at)
@@ -65,7 +58,7 @@ class EnglishLine:
 
 
 def write(text: Text) -> EnglishLine:
-    """The whole sentence but for its capitals; afterwards every `at` in the tree is filled."""
+    """The whole sentence, without capitals; fills every `at` in the tree."""
     page = EnglishLine(commas=bool(text.mark))
     if text.speech is not None:
         text.speech_at = put_speech(page, *text.speech)
@@ -93,7 +86,7 @@ def write(text: Text) -> EnglishLine:
 
 
 def put_phrase(page: EnglishLine, phrase: Phrase) -> list[int]:
-    """Where each token came to stand; commas only where there are commas."""
+    """The position of each token; commas are written only if the text has commas."""
     at = []
     for token, tag, glued in zip(phrase.english, phrase.tags, phrase.glued, strict=True):
         at.append(len(page.tokens))
@@ -140,13 +133,13 @@ def put_noun_phrase(page: EnglishLine, phrase: NounPhrase) -> None:
 
 
 def put_noun(page: EnglishLine, noun: Noun, *, plural: bool) -> int:
-    """A name may be two words: Mr Brown."""
-    word = noun.english[plural]
-    if not noun.proper:
-        return page.put(word, "NOUN")
-    *titles, last = word.split()
-    at = [page.put(title, "NOUN") for title in titles]
-    return min(*at, page.put(last, "PROPN")) if at else page.put(last, "PROPN")
+    """The position of the noun; of a name with a title, Mr Brown, that of the title."""
+    word, at = noun.english[plural], len(page.tokens)
+    *titles, last = word.split() if noun.proper else [word]
+    for title in titles:
+        page.put(title, "NOUN")
+    page.put(last, "PROPN" if noun.proper else "NOUN")
+    return at
 
 
 def put_determiner(page: EnglishLine, phrase: NounPhrase) -> None:
@@ -165,7 +158,7 @@ PLAIN = frozenset({"the", "a", "this", "every", "some"})
 
 
 def put_clause(page: EnglishLine, clause: Clause, head: NounPhrase | None = None, *, first: bool = False) -> None:
-    """`head` is the noun phrase a relative clause hangs on; it is the subject where the clause has none."""
+    """`head` is the noun phrase of a relative clause, and its subject if the clause has none."""
     at = clause.at
     if clause.please:
         at["please"] = page.put("please", "INTJ")
@@ -174,7 +167,7 @@ def put_clause(page: EnglishLine, clause: Clause, head: NounPhrase | None = None
         if first:
             page.comma()
     subject = clause.subject or head
-    assert subject is not None, "a clause has a subject or hangs on a head"
+    assert subject is not None, "a clause has a subject or a head"
     who = person(subject)
     if clause.asked:
         at["asked"] = page.put(clause.asked, "PRON" if clause.asked in {"what", "who"} else "ADV")
@@ -190,7 +183,7 @@ def put_clause(page: EnglishLine, clause: Clause, head: NounPhrase | None = None
 
 
 def put_auxiliary(page: EnglishLine, clause: Clause, who: int) -> None:
-    """did, does, will, was: what opens a question or carries a negation."""
+    """did, does, will, was: at the beginning of a question or before a negation."""
     word: str
     if clause.modal in {"can", "must"}:
         word = clause.modal
@@ -202,7 +195,7 @@ def put_auxiliary(page: EnglishLine, clause: Clause, who: int) -> None:
 
 
 def put_finite(page: EnglishLine, clause: Clause | Being, word: str) -> None:
-    """An auxiliary, with what is contracted with it: 'm, do + n't."""
+    """An auxiliary, perhaps contracted: 'm, do + n't."""
     at = clause.at
     if not clause.contracted:
         at["tense"] = page.put(word, "AUX")
@@ -214,7 +207,7 @@ def put_finite(page: EnglishLine, clause: Clause | Being, word: str) -> None:
 
 
 def put_between(page: EnglishLine, clause: Clause) -> None:
-    """What stands between the auxiliary and the predicate: not, never, often."""
+    """The words between the auxiliary and the predicate: not, never, often."""
     if clause.negation and "not" not in clause.at:
         one_word = clause.modal == "can" and clause.negation == "not" and not clause.question  # cannot
         clause.at["not"] = page.put(clause.negation, "PART" if clause.negation == "not" else "ADV", glued=one_word)
@@ -259,7 +252,7 @@ def put_state(page: EnglishLine, clause: Clause, adjective: Adjective, who: int)
 
 
 def put_being(page: EnglishLine, being: Being) -> None:
-    """Subject, *to be* and what follows it; in a question *to be* comes first."""
+    """Subject, *to be*, complement and place; in a question *to be* comes first."""
     at, subject = being.at, being.subject
     if being.kind == "where":
         at["asked"] = page.put("where", "ADV")
@@ -307,12 +300,8 @@ def put_adjuncts(page: EnglishLine, clause: Clause | Being) -> None:
 
 
 def put_adverb(page: EnglishLine, clause: Clause, role: str, adverb: Adverb | None) -> None:
-    """Of an adverb of several words, `at` is the first."""
-    if adverb is None:
-        return
-    if " " not in adverb.english:
-        clause.at[role] = page.put(adverb.english, adverb.tag)
-        return
-    clause.at[role] = len(page.tokens)
-    for word, tag in zip(adverb.english.split(), adverb.tag.split(), strict=True):
-        page.put(word, tag)
+    """`at` is the position of the first word."""
+    if adverb is not None:
+        clause.at[role] = len(page.tokens)
+        for word, tag in zip(adverb.english.split(), adverb.tag.split(), strict=True):
+            page.put(word, tag)

@@ -71,7 +71,7 @@ QUOTE = "«"  # glued to what follows it when the line is joined
 
 
 def write(text: Text) -> Line:
-    """The sentence, laid out in English before."""
+    """The sentence in French; its English must be written before."""
     line = Line(commas=bool(text.mark))
     if text.speech is not None:
         put_speech(line, *text.speech, text.speech_at)
@@ -102,7 +102,7 @@ def put_speech(line: Line, speaker: Subject, said: str, at: int) -> None:
 
 
 def join(line: Line) -> Line:
-    """Let neighbours meet, from right to left: *de le ours* is first *de l'ours* and then never *du ours*."""
+    """Elide and contract neighbours, from right to left: *de le ours* becomes *de l'ours*, and not *du ours*."""
     joined = Line()
     words, links = joined.words, joined.sources
     for word, sources in zip(reversed(line.words), reversed(line.sources), strict=True):
@@ -204,7 +204,7 @@ def put_unsaid(line: Line, phrase: NounPhrase, index: int, *, denied: bool, need
 
 
 def put_relative(line: Line, clause: Clause, head: NounPhrase) -> None:
-    """*qui* for the subject, *que* for the object."""
+    """*qui* if the head is the subject, *que* if it is the object."""
     line.put("qui" if clause.subject is None else "que", clause.at["that"])
     put_clause(line, clause, head)
 
@@ -217,7 +217,7 @@ def put_clause(line: Line, clause: Clause, head: NounPhrase | None = None, *, fi
         if first:
             line.comma()
     subject = clause.subject or head
-    assert subject is not None, "a clause has a subject or hangs on a head"
+    assert subject is not None, "a clause has a subject or a head"
     if clause.subject is not None and not clause.command:
         put_subject(line, clause.subject)
     if isinstance(clause.predicate, Adjective):
@@ -247,7 +247,7 @@ def put_being(line: Line, being: Being) -> None:
     at, subject = being.at, being.subject
     whole = at["tense"], at["verb"]
     if being.kind == "where":
-        assert subject is not None, "something is looked for"
+        assert subject is not None, "a question where something is has a subject"
         line.put("où", at["asked"])
         line.put(ETRE[being.tense][person(subject)], *whole)
         put_subject(line, subject)
@@ -294,7 +294,7 @@ def put_this(line: Line, being: Being, this: int) -> None:
 
 
 def put_finite(line: Line, clause: Clause | Being, word: str, *sources: int) -> None:
-    """The verb that carries the person, between the two halves of a negation."""
+    """The finite verb, between the two halves of a negation."""
     if clause.negation:
         line.put("ne", clause.at["not"])
     line.put(word, *sources)
@@ -326,7 +326,7 @@ def put_verb(line: Line, clause: Clause, verb: Verb, subject: Subject, head: Nou
 
 
 def participle_agreement(clause: Clause, verb: Verb, subject: Subject, head: NounPhrase | None) -> int:
-    """With être the subject decides; with avoir an object that came before: la souris qu'il a mangée."""
+    """With être it agrees with the subject, with avoir with an object before it: la souris qu'il a mangée."""
     if verb.with_etre:
         return agreement(subject)
     return agreement(head) if head is not None and clause.subject is not None else 0
@@ -362,9 +362,5 @@ def put_adjuncts(line: Line, clause: Clause | Being) -> None:
 
 
 def put_adverb(line: Line, clause: Clause, role: str, adverb: Adverb | None) -> None:
-    if adverb is None:
-        return
-    if adverb.french_links:
+    if adverb is not None:
         line.put_linked(adverb.french, adverb.french_links, range(clause.at[role], clause.at[role] + 3))
-    else:
-        line.put_all(adverb.french, clause.at[role])

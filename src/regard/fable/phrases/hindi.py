@@ -42,7 +42,7 @@ A_LITTLE = ("थोड़ा", "थोड़े", "थोड़ी")
 THIS = (("यह", "ये"), ("इस", "इन"))
 THAT = (("वह", "वे"), ("उस", "उन"))  # "the" before a relative clause: वह बिल्ली जो …
 CONJUNCTIONS: dict[Conjunction, str] = {"and": "और", "but": "लेकिन", "because": "क्योंकि", "when": "जब", "while": "जबकि"}
-# What a subject is marked with: nothing, ने in the perfective, को where it must, के पास where it has.
+# The marks of a subject: none, ने in the perfective, को with *must*, के पास with *have*.
 PRONOUNS = {
     "i": {"": ("मैं",), "ने": ("मैंने",), "को": ("मुझे",), "के पास": ("मेरे", "पास")},
     "we": {"": ("हम",), "ने": ("हमने",), "को": ("हमें",), "के पास": ("हमारे", "पास")},
@@ -78,7 +78,7 @@ OF = ("का", "के", "की")
 
 
 def write(text: Text) -> Line:
-    """The sentence, laid out in English before."""
+    """The sentence in Hindi; its English must be written before."""
     line = Line(commas=bool(text.mark))
     if text.speech is not None:
         put_speech(line, *text.speech, text.speech_at)
@@ -145,7 +145,7 @@ def put_noun_phrase(line: Line, phrase: NounPhrase, *, oblique: bool, denied: bo
 
 
 def put_determiner(line: Line, phrase: NounPhrase, *, oblique: bool) -> None:
-    """*The* is not said, but for वह before a relative clause."""
+    """*The* has no word, except वह before a relative clause."""
     determiner, noun, plural = phrase.determiner, phrase.noun, phrase.plural
     if phrase.own:
         line.put(bend(OWN, noun, plural=plural, oblique=oblique), phrase.at)
@@ -163,7 +163,7 @@ def put_determiner(line: Line, phrase: NounPhrase, *, oblique: bool) -> None:
 
 
 def is_ergative(clause: Clause) -> bool:
-    """ने marks the doer of a completed deed."""
+    """Whether the subject is marked with ने: in the perfective of ergative verbs."""
     verb = clause.predicate
     return (
         clause.tense == "past"
@@ -202,9 +202,9 @@ def put_subject(line: Line, subject: Subject, mark: str = "", *linked: int) -> N
 
 
 def put_relative(line: Line, clause: Clause, head: NounPhrase) -> None:
-    """जो, जिसने, जिसे, जिसका …: the case the head has inside the clause."""
+    """जो, जिसने, जिसे, जिसका …: in the case of the head inside the clause."""
     if clause.subject is not None:
-        assert isinstance(clause.predicate, Verb), "only a verb has an object to ask for"
+        assert isinstance(clause.predicate, Verb), "only a verb has an object"
         line.put_all(WHOM[marker(clause.predicate, head)][head.plural], clause.at["that"])
     elif is_ergative(clause):
         line.put(("जिसने", "जिन्होंने")[head.plural], clause.at["that"])
@@ -214,14 +214,14 @@ def put_relative(line: Line, clause: Clause, head: NounPhrase) -> None:
 
 
 def marker(verb: Verb, phrase: NounPhrase) -> str:
-    """What follows the object: what the verb asks for, or को after a person or a known animal."""
+    """The mark of the object: that of the verb, or को after a person or a definite animal."""
     if verb.marker:
         return verb.marker
     return "को" if phrase.noun.human or (phrase.noun.animate and phrase.definite) else ""
 
 
 def put_clause(line: Line, clause: Clause, head: NounPhrase | None = None) -> None:
-    """Subject, when, where, to whom, what, how, verb; after it a relative clause on the object."""
+    """Subject, time, place, recipient, object, manner, verb; then a relative clause of the object."""
     if clause.please:
         line.put("कृपया", clause.at["please"])
     if clause.question and not clause.asked:
@@ -229,7 +229,7 @@ def put_clause(line: Line, clause: Clause, head: NounPhrase | None = None) -> No
     if clause.time_first:
         put_adverb(line, clause, "time", clause.time)
     subject = clause.subject or head
-    assert subject is not None, "a clause has a subject or hangs on a head"
+    assert subject is not None, "a clause has a subject or a head"
     if clause.subject is not None and not clause.command:
         mark = subject_mark(clause)
         put_subject(line, clause.subject, mark, *((clause.at["verb"],) if mark == "के पास" else ()))
@@ -254,9 +254,9 @@ def put_clause(line: Line, clause: Clause, head: NounPhrase | None = None) -> No
 
 
 def put_having(line: Line, clause: Clause, verb: Verb) -> None:
-    """मेरे पास एक बिल्ली है: what is had is the subject. What is needed has a verb of its own."""
+    """मेरे पास एक बिल्ली है: the thing that one has is the subject."""
     thing = clause.object
-    assert thing is not None, "what somebody has"
+    assert thing is not None, "have and need have an object"
     if verb.name == "need":
         put_needing(line, clause, verb, thing)
         return
@@ -265,7 +265,7 @@ def put_having(line: Line, clause: Clause, verb: Verb) -> None:
 
 
 def put_needing(line: Line, clause: Clause, verb: Verb, thing: NounPhrase) -> None:
-    """मुझे चाबी की ज़रूरत है: there is need of it."""
+    """मुझे चाबी की ज़रूरत है: to me is need of the key."""
     put_noun_phrase(line, thing, oblique=True)
     line.put(verb.marker)
     line.put_all(verb.prefix, clause.at["verb"])
@@ -289,7 +289,7 @@ def put_is(line: Line, clause: Clause | Being, subject: Subject) -> None:
 
 
 def put_being(line: Line, being: Being) -> None:
-    """Everything before है; what there is comes after the place where it is."""
+    """All words before है; what there is comes after its place."""
     at, complement = being.at, being.complement
     if being.question:
         line.put("क्या", at["tense"])
@@ -308,12 +308,12 @@ def put_being(line: Line, being: Being) -> None:
         denied = being.kind == "there" and bool(being.negation)
         put_noun_phrase(line, complement, oblique=False, denied=denied)
     subject = being.subject or complement
-    assert subject is not None, "something is"
+    assert subject is not None, "to be has a subject or a complement"
     put_is(line, being, subject)
 
 
 def put_adjunct(line: Line, adjunct: Adjunct) -> None:
-    """A tool is with से what company is with के साथ."""
+    """*With* is से before a tool, के साथ before company."""
     put_noun_phrase(line, adjunct.phrase, oblique=True)
     tool = adjunct.preposition.english == "with" and not adjunct.phrase.noun.animate
     line.put_all(("से",) if tool else adjunct.preposition.hindi, adjunct.at)
@@ -348,7 +348,7 @@ def put_action(line: Line, clause: Clause, verb: Verb, subject: Subject, head: N
 
 
 def put_modal(line: Line, clause: Clause, verb: Verb, subject: Subject, patient: NounPhrase | None) -> None:
-    """खोल सकता है; खोलना चाहता है; खोलना चाहिए, where what must be done agrees with its object."""
+    """खोल सकता है; खोलना चाहता है; खोलना चाहिए, in which the infinitive agrees with the object."""
     at, index = clause.at, agreement(subject)
     doing, being_able = (at["verb"], at["particle"]), (at["tense"], at["modal"], at.get("to", at["modal"]))
     if clause.modal == "must":
@@ -396,9 +396,5 @@ def put_state(line: Line, clause: Clause, adjective: Adjective, subject: Subject
 
 
 def put_adverb(line: Line, clause: Clause, role: str, adverb: Adverb | None) -> None:
-    if adverb is None:
-        return
-    if adverb.hindi_links:
+    if adverb is not None:
         line.put_linked(adverb.hindi, adverb.hindi_links, range(clause.at[role], clause.at[role] + 3))
-    else:
-        line.put_all(adverb.hindi, clause.at[role])

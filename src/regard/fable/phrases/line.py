@@ -27,7 +27,7 @@ class Line:
             self.sources.append(sources)
 
     def put_linked(self, words: Sequence[str], links: Links, places: Sequence[int]) -> None:
-        """Words with links to tokens that came to stand in these places."""
+        """Words with links; `places` has the positions of the tokens."""
         for word, linked in zip(words, links, strict=True):
             self.words.append(word if self.commas else word.removesuffix(","))
             self.sources.append(tuple(places[at] for at in linked))
@@ -39,5 +39,5 @@ class Line:
 
 
 def alignment(sources: Sequence[tuple[int, ...]], word_of: Sequence[int]) -> tuple[tuple[int, int], ...]:
-    """The links as sorted (source word, target word) pairs; `word_of` says in which word a token stands."""
+    """The links as sorted (source word, target word) pairs; `word_of` has the word of each token."""
     return tuple(sorted({(word_of[source], target) for target, linked in enumerate(sources) for source in linked}))

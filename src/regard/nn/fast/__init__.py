@@ -1,1 +1,1 @@
-"""Shortcuts of the mathematics for CPU and GPU, each with a written-out twin."""
+"""Faster forms of the mathematics for CPU and GPU, each with a written-out twin."""

@@ -1,7 +1,7 @@
-"""Memory that one step has freed serves the next.
+"""Memory that one step has freed is used by the next.
 
-A step on a CPU makes and frees large tensors by the hundred. glibc takes each from the system and gives it back, and
-the system clears every page anew: about 60,000 page faults a step of a small Transformer, 5 % of its time.
+A step on a CPU makes and frees hundreds of large tensors. glibc takes each from the system and gives it back, and the
+system clears every page again: about 60,000 page faults in a step of a small Transformer, 5 % of its time.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # malloc.h
-_LARGE = 1 << 30  # bytes: blocks up to this size come from, and stay in, the memory of the process
+_LARGE = 1 << 30  # bytes: blocks up to this size stay in the memory of the process
 
 
 def keep_freed() -> None:
-    """Ask glibc's allocator to keep what is freed; any other allocator is left as it is."""
+    """Let glibc's allocator keep freed memory; other allocators are not changed."""
     try:
         set_option = ctypes.CDLL(None).mallopt
     except (AttributeError, OSError):
@@ -27,14 +27,14 @@ def keep_freed() -> None:
     set_option(_TRIM_THRESHOLD, _LARGE)
 
 
-# Modules whose weights are about to be read from a file need no random numbers.
+# Modules whose weights will be read from a file need no random numbers.
 
-_DRAWS = {Tensor.normal_, Tensor.uniform_}  # what all initialisers call,
+_DRAWS = {Tensor.normal_, Tensor.uniform_}  # all initialisers call these,
 _WAYS = {nn.init.normal_, nn.init.uniform_, nn.init.kaiming_uniform_}  # unless torch dispatches one call earlier
 
 
 class Unset(TorchFunctionMode):
-    """Inside this, drawing weights leaves them as they lie in memory: ``with Unset(): model = build(…)``."""
+    """Weights are not initialised inside this: ``with Unset(): model = build(…)``."""
 
     def __torch_function__(
         self,

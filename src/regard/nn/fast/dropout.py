@@ -1,4 +1,4 @@
-"""Dropout (Srivastava et al., 2014): ``x ⊙ m / (1 − p)`` with each of m zero by chance p, else one."""
+"""Dropout (Srivastava et al., 2014): ``x ⊙ m / (1 − p)``, each element of m zero with probability p, else one."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from torch import Tensor, nn
 
 from regard.nn.fast import random as chance
 
-_ALMOST_ALL = math.nextafter(1.0, 0.0)  # a p of one means this: all are dropped, and the scale is a number
-_BITS = 16  # of a draw
+_ALMOST_ALL = math.nextafter(1.0, 0.0)  # used for p = 1: all are dropped, and the scale is finite
+_BITS = 16  # of a random number
 
 
 class Dropout(nn.Module):
-    """Torch's own on a GPU. On a CPU that asks chance about each feature; here a draw finds the next one to drop."""
+    """Torch's own on a GPU. On a CPU that draws a number for every feature, this one for each that is dropped."""
 
     def __init__(self, p: float = 0.0) -> None:
         super().__init__()
@@ -34,15 +34,15 @@ class Dropout(nn.Module):
 
 
 def scale_of(p: float) -> float:
-    """``1 / (1 − p)``, by which what is kept grows."""
+    """``1 / (1 − p)``, the factor of what is kept."""
     return 1 / (1 - min(p, _ALMOST_ALL))
 
 
 def places_to_drop(count: int, p: float) -> Tensor:
     """Which of ``count`` features are dropped, in order.
 
-    From one of them to the next it is g places with probability ``p (1 − p)^(g − 1)``, so that with u between 0 and 1
-    ``g = 1 + ⌊log u / log(1 − p)⌋``. The features between cost nothing. u has 16 bits: p is met to within 1/65,536.
+    The next one is g places further with probability ``p (1 − p)^(g − 1)``: with u uniform between 0 and 1,
+    ``g = 1 + ⌊log u / log(1 − p)⌋``. u has 16 bits, so that p is exact to within 1/65,536.
     """
     slope = 1 / math.log1p(-min(p, _ALMOST_ALL))
     drawn = _bits(_enough(count, p)).float().add_(0.5 + (1 << _BITS - 1))  # 2¹⁶ u
@@ -53,7 +53,7 @@ def places_to_drop(count: int, p: float) -> Tensor:
 
 
 def _enough(count: int, p: float) -> int:
-    """Draws that end behind the last feature: eight standard deviations more than there will be, and some for few."""
+    """How many draws reach the last feature: eight standard deviations more than expected, and some more."""
     return math.ceil(count * p + 8 * math.sqrt(count * p * (1 - p))) + 8
 
 

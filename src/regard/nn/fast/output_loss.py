@@ -1,9 +1,9 @@
-"""The output layer and its loss in one: ``−Σ log p(target)`` of ``softmax(W x + b)``, with its gradient on the way.
+"""The output layer and its loss in one: ``−Σ log p(target)`` of ``softmax(W x + b)``, with its gradients.
 
-The logits of a batch are its largest tensor by far, and cross-entropy reads and writes them again and again. Here they
-exist for some rows at a time: the gradient of the loss with respect to them, ``p − target``, needs nothing but
-themselves, so it takes their place at once, is multiplied into the gradients of x, W and b, and is gone. Smoothing
-mixes every target with the uniform distribution, which is the same for all rows and so comes as one vector.
+The logits of a batch are its largest tensor by far, and cross-entropy reads and writes them several times. Here they
+exist for some rows at a time: the gradient of the loss with respect to them, ``p − target``, needs only the logits, so
+it is computed at once, multiplied into the gradients of x, W and b, and freed. Smoothing mixes every target with the
+uniform distribution, which is the same for all rows and therefore one vector.
 """
 
 from __future__ import annotations
@@ -14,11 +14,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from regard.text.vocabulary import PAD
+
 _ELEMENTS = {"cpu": 1 << 23, "cuda": 1 << 26}  # logits at a time
-_SURE = 1e-30  # float32 holds probabilities above this to full precision
-
-
-PAD = 0  # a target that does not count
+_SURE = 1e-30  # float32 has full precision for probabilities above this
 
 
 def widened(logits: Tensor) -> Tensor:
@@ -27,7 +26,7 @@ def widened(logits: Tensor) -> Tensor:
 
 
 def cross_entropy(logits: Tensor, targets: Tensor, smoothing: float = 0.0) -> Tensor:
-    """The loss of ``logits`` (N, V) alone, in float32 at least: the written-out twin, and what compilers do best."""
+    """The loss of ``logits`` (N, V), in float32 at least: the written-out twin, and the fastest form when compiled."""
     return F.cross_entropy(widened(logits), targets, ignore_index=PAD, reduction="sum", label_smoothing=smoothing)
 
 
@@ -62,8 +61,8 @@ class _LinearCrossEntropy(torch.autograd.Function):
 
 
 def _log_sum(logits: Tensor, probabilities: Tensor, right: Tensor, targets: Tensor) -> Tensor:
-    """``log Σ exp`` of each row without overflow: any logit less the logarithm of its probability, if that did not
-    underflow. On a CPU the target's (``right``) mostly serves, which saves two passes over all logits."""
+    """``log Σ exp`` of each row without overflow: any logit minus the logarithm of its probability, if that did not
+    underflow. On a CPU that of the target (``right``) is mostly used, which saves two passes over all logits."""
     if logits.device.type == "cpu":
         chosen = probabilities.gather(1, targets)
         if bool((chosen > _SURE).all()):
@@ -72,8 +71,8 @@ def _log_sum(logits: Tensor, probabilities: Tensor, right: Tensor, targets: Tens
 
 
 class _Gradients:
-    """The loss and its gradients, added up by rows: products in ``half``, sums in float32 at least. Where the layer
-    does not learn, there is the gradient of x alone."""
+    """The loss and its gradients, summed over rows: products in ``half``, sums in float32 at least. If the layer does
+    not learn, only the gradient of x."""
 
     def __init__(
         self, x: Tensor, weight: Tensor, bias: Tensor, smoothing: float, half: torch.dtype, *, learns: bool
@@ -86,10 +85,10 @@ class _Gradients:
         self.x = torch.empty_like(x)
         self.weight, self.bias = (torch.zeros_like(each) if learns else each for each in (weight, bias))
         self.loss, self.count = x.new_zeros((), dtype=self.full), x.new_zeros((), dtype=self.full)
-        self.sum = torch.zeros_like(self.mean_weight)  # of the rows that count
+        self.sum = torch.zeros_like(self.mean_weight)  # of the rows that are not padding
 
     def add(self, first: int, targets: Tensor) -> None:
-        """Some rows more, (n, 1)."""
+        """Add some rows, with targets (n, 1)."""
         x, weight, bias = self.given
         end = first + len(targets)
         rows, real = x[first:end], (targets != PAD).to(self.full)

@@ -1,7 +1,5 @@
-"""Where random numbers come from: torch's own generator or, in a thread that shares the work, one of its own.
-
-Two threads that drew from one generator would draw in an order that is not determined.
-"""
+"""The generator of random numbers: torch's own or, in a thread that computes a part of a batch, one of its own, because
+the order of draws of two threads from one generator is not determined."""
 
 from __future__ import annotations
 
@@ -16,13 +14,13 @@ _own = threading.local()
 
 
 def generator() -> torch.Generator | None:
-    """That of this thread; None is torch's own."""
+    """The generator of this thread; None is torch's own."""
     return getattr(_own, "generator", None)
 
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """In this thread, numbers that depend on nothing but the seed. On a CPU."""
+    """Random numbers of this thread, on a CPU, depend only on the seed."""
     _own.generator = torch.Generator().manual_seed(seed)
     try:
         yield

@@ -1,7 +1,8 @@
-"""``c_t = a_t ⊙ c_{t−1} + b_t`` for all t at once. Its written-out twin is the loop in `nn.ssru`.
+"""``c_t = a_t ⊙ c_{t−1} + b_t`` for all t at once. Its written-out twin is the loop in `nn.transformer.SSRU`.
 
-Two steps are one with ``a = a₂ a₁`` and ``b = a₂ b₁ + b₂``. Joined with the one 1, 2, 4, … places before, every step
-has met all earlier ones after log₂ T rounds (Hillis and Steele, 1986). Nothing is divided, so nothing overflows.
+Two steps are one step with ``a = a₂ a₁`` and ``b = a₂ b₁ + b₂``. Each step is joined with the one 1, 2, 4, … places
+before it, and so with all earlier ones after log₂ T rounds (Hillis and Steele, 1986). Without division nothing
+overflows.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""The routes, one file for each thing a client can ask about."""
+"""The routes of the service."""

@@ -1,4 +1,4 @@
-"""``/api/v1/compare`` and ``/api/v1/jobs``: runs side by side, worked out by a process of its own."""
+"""``/api/v1/compare`` and ``/api/v1/jobs``: compare runs, in a process of its own."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ PROBLEMS = problems(400, 404, 429, 503)
 
 @router.post("/compare", status_code=202, responses=PROBLEMS)
 def compare(request: Request, wish: CompareRequest) -> dict[Literal["job"], str]:
-    """Translate a test with every run and judge the outputs. The answer comes with the job that is named."""
+    """Translate a test with every run and compare the outputs. The answer names the job that has the result later."""
     jobs: Jobs = request.app.state.jobs
     if len(set(wish.runs)) < len(wish.runs):
-        raise SettingsError(f"runs = {', '.join(wish.runs)[:200]}: one is there twice; name each once")
+        raise SettingsError(f"runs = {', '.join(wish.runs)[:200]}: one is named twice; name each once")
     folders = [jobs.library.path(run).resolve() for run in wish.runs]
     settings = [Run.open(folder).settings for folder in folders]
-    tasks = {one.task for one in settings}
+    tasks = {each.task for each in settings}
     if len(tasks) > 1:
-        each = ", ".join(f"{name} for {one.task}" for name, one in zip(wish.runs, settings, strict=True))
-        raise SettingsError(f"runs = {each}: are for different tasks; choose runs of one task")
+        named = ", ".join(f"{name} for {each.task}" for name, each in zip(wish.runs, settings, strict=True))
+        raise SettingsError(f"runs = {named}: are for different tasks; choose runs of one task")
     if len(wish.runs) < 2 and not task_of(settings[0].task).counting:
-        raise SettingsError(f"runs = {wish.runs[0]}: a comparison takes two or more; choose another beside it")
+        raise SettingsError(f"runs = {wish.runs[0]}: a comparison needs two or more; name another run")
     limits, usual = jobs.library.limits, jobs.library.decode
     decode = limits.decode(usual, wish.model_dump(include={"beam"}, exclude_unset=True), wish.decode)
     arguments = [*map(str, folders), f"measure.limit={wish.limit}", *overrides_of("decode", decode)]
@@ -67,19 +67,19 @@ def compare(request: Request, wish: CompareRequest) -> dict[Literal["job"], str]
 
 
 def _labelled(corpora: Corpora, corpus: str) -> list[str]:
-    """The files of a corpus with the right answers."""
+    """The options for the files of a corpus with references."""
     if corpus in BUILT_IN:
         raise SettingsError(f"corpus = {corpus}: runs of this task are compared on the validation text that they share")
-    found = corpora.files(corpus, "test") or corpora.files(corpus, "valid")
-    if not found:
-        raise DataError(f"corpus = {corpus}: has neither a test nor a validation part; add one with the right answers")
+    files = corpora.files(corpus, "test") or corpora.files(corpus, "valid")
+    if not files:
+        raise DataError(f"corpus = {corpus}: has neither a test nor a validation part; add one with references")
     options = ("--source", "--target")
-    return [word for option, file in zip(options, found, strict=False) for word in (option, str(file.resolve()))]
+    return [word for option, file in zip(options, files, strict=False) for word in (option, str(file.resolve()))]
 
 
 @router.get("/jobs/{job}", responses=PROBLEMS)
 def one_job(request: Request, job: str) -> JobStatus:
-    """How a job stands, and what it found."""
+    """The state of a job, and its result."""
     jobs: Jobs = request.app.state.jobs
     return jobs.status(job)
 

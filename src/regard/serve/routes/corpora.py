@@ -1,4 +1,4 @@
-"""``/api/v1/corpora``: send a corpus, check it, hold some of it out, delete it."""
+"""``/api/v1/corpora``: upload, check, split, delete and restore corpora."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from regard.settings import TaskName
 
 
 class CorporaAnswer(BaseModel):
-    """What can be trained on."""
+    """All corpora."""
 
     corpora: list[CorpusSummary]
-    changes: Annotated[bool, Field(description="Whether this client may send, check, split, train and compare here.")]
+    changes: Annotated[bool, Field(description="Whether this client may upload, check, split, train and compare.")]
 
 
 class CheckAnswer(BaseModel):
-    """What `regard data check` found, by part."""
+    """The result of `regard data check` for each part."""
 
     clean: bool
     parts: dict[str, dict[str, Any]] = Field(description="Pairs, findings with counts, and examples with their lines.")
@@ -47,7 +47,7 @@ PROBLEMS = problems(400, 404, 411, 413, 415, 429, 503, 504)
 
 @router.get("")
 def every_corpus(request: Request) -> CorporaAnswer:
-    """The built-in corpora and those that were sent."""
+    """The built-in corpora and the uploaded ones."""
     return CorporaAnswer(corpora=_corpora(request).all(), changes=may_change(request))
 
 
@@ -60,28 +60,28 @@ async def send(
     request: Request,
     name: str,
     file: str,
-    called: Annotated[str, Query(max_length=1000, description="What it was called before.", examples=["a.en"])] = "",
+    called: Annotated[str, Query(max_length=1000, description="Its original name.", examples=["a.en"])] = "",
 ) -> CorpusSummary:
-    """One file, as it is: ``train.source``, ``train.target``, ``valid.tsv.gz``. It goes to the disk as it comes in.
+    """Upload one file: ``train.source``, ``train.target``, ``valid.tsv.gz``. It is written to the disk as it arrives.
 
-    From what two files were `called`, such as ``news.en`` and ``news.de``, the languages are known.
+    The languages are taken from what two files were `called`, such as ``news.en`` and ``news.de``.
     """
     corpora, size = _corpora(request), 0
-    async with _beside(corpora.receive(name, file, called)) as place:
+    async with _in_thread(corpora.receive(name, file, called)) as place:
         try:
-            async for block in request.stream():  # `serve.bodies` has an eye on how much it is
+            async for block in request.stream():  # `serve.bodies` limits its size
                 size += len(block)
                 await asyncio.to_thread(place.write, block)
         except ClientDisconnect:
-            raise DataError(f"file = {file}: its sender left before the end; send it again") from None
+            raise DataError(f"file = {file}: the client disconnected before the end; send it again") from None
         if not size:
             raise DataError(f"file = {file}: is empty; send one with a sentence a line")
     return await asyncio.to_thread(corpora.summary, name)
 
 
 @asynccontextmanager
-async def _beside(place: AbstractContextManager[BinaryIO]) -> AsyncIterator[BinaryIO]:
-    """A file whose opening and closing, which waits for the disk, does not keep the event loop."""
+async def _in_thread(place: AbstractContextManager[BinaryIO]) -> AsyncIterator[BinaryIO]:
+    """Open and close a file in a thread, because both wait for the disk."""
     opened = await asyncio.to_thread(place.__enter__)
     try:
         yield opened
@@ -94,7 +94,7 @@ async def _beside(place: AbstractContextManager[BinaryIO]) -> AsyncIterator[Bina
 
 @router.post("/{name}/check", responses=PROBLEMS)
 async def check(request: Request, name: str, wish: dict[Literal["task"], TaskName] | None = None) -> CheckAnswer:
-    """What `regard data check` finds in each part; sources of the held-out parts must not be in the training part."""
+    """Check each part with `regard data check`; sources of held-out parts must not be in the training part."""
     corpora, task = _corpora(request), (wish or {}).get("task", "translate")
     if name in BUILT_IN:
         return CheckAnswer(clean=True, parts={})
@@ -117,11 +117,11 @@ async def check(request: Request, name: str, wish: dict[Literal["task"], TaskNam
 
 @router.post("/{name}/split", responses=PROBLEMS)
 async def split(request: Request, name: str, wish: SplitRequest) -> CorpusSummary:
-    """Hold pairs out of the training part, for validation and test, so that no source is in two parts."""
+    """Hold out pairs of the training part for validation and test, so that no source is in two parts."""
     corpora = _corpora(request)
     folder, files = corpora.path(name), corpora.files(name, "train")
     if corpora.files(name, "valid"):
-        raise SettingsError(f"corpus = {name}: has a validation part; there is no need to hold more out")
+        raise SettingsError(f"corpus = {name}: has a validation part already")
     with corpora.scratch() as corner:
         count = ["--valid", str(wish.valid), "--test", str(wish.test)]
         command = ["data", "split", *(file.name for file in files), "--out", str(corner), *count, "--json"]
@@ -132,7 +132,7 @@ async def split(request: Request, name: str, wish: SplitRequest) -> CorpusSummar
 
 @router.delete("/{name}", responses=PROBLEMS)
 def delete(request: Request, name: str) -> dict[Literal["corpus", "restore"], str]:
-    """Put a corpus into the trash, unless a training reads it now; post to `restore` to undo."""
+    """Put a corpus into the trash, unless it is being trained on; post to `restore` to undo."""
     corpora, jobs = _corpora(request), request.app.state.jobs
     place = "" if name in BUILT_IN else str(corpora.path(name).resolve())
     for run, path in jobs.library.runs().items():
@@ -144,12 +144,12 @@ def delete(request: Request, name: str) -> dict[Literal["corpus", "restore"], st
 
 @router.post("/{name}/restore", responses=PROBLEMS)
 def restore(request: Request, name: str) -> CorpusSummary:
-    """Take back what was deleted last under this name."""
+    """Restore the corpus that was deleted last under this name."""
     corpora = _corpora(request)
     corpora.restore(name)
     return corpora.summary(name)
 
 
 def _corpora(request: Request) -> Corpora:
-    found: Corpora = request.app.state.corpora
-    return found
+    corpora: Corpora = request.app.state.corpora
+    return corpora

@@ -1,4 +1,4 @@
-"""LibreTranslate's own addresses, so that its clients work unchanged: JSON and forms, one text, many, or a file."""
+"""LibreTranslate's API, so that its clients work unchanged: JSON and forms, one text, several, or a file."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import re
 import secrets
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from email.message import Message
 from pathlib import PurePath
 from typing import Annotated, Any, Final, Literal, TypeVar
@@ -25,24 +25,24 @@ from regard.serve.detect import Detection
 from regard.serve.guard import AUTHORIZED
 from regard.serve.library import Library
 from regard.serve.limits import LINE, NAME, KindError, TooLargeError
+from regard.serve.markup import Page
 from regard.serve.pairs import current_pairs, detector
-from regard.serve.passage import passage, ranked
 from regard.serve.worker import Translated
 from regard.settings.languages import Languages, matching, name_of
 
 
 class LibreBody(BaseModel):
-    """What every question may hold."""
+    """A field of every question."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
-    api_key: Annotated[str, Field(max_length=LINE, description="The token, where one is needed.")] = ""
+    api_key: Annotated[str, Field(max_length=LINE, description="The token, if one is needed.")] = ""
 
 
 class TranslateQuestion(LibreBody):
     """A text, or several."""
 
-    q: Annotated[str | list[str], Field(description="What to translate.", examples=["the black cat ate the mouse"])]
+    q: Annotated[str | list[str], Field(description="The text, or several.", examples=["the black cat ate the mouse"])]
     source: Annotated[str, Field(max_length=NAME, description="The language it is in, or `auto`.", examples=["en"])]
     target: Annotated[str, Field(max_length=NAME, description="The language to translate into.", examples=["fr"])]
     format: Annotated[Literal["text", "html"], Field(description="`html` keeps tags in place.")] = "text"
@@ -50,9 +50,9 @@ class TranslateQuestion(LibreBody):
 
 
 class DetectQuestion(LibreBody):
-    """A text."""
+    """A text whose language to detect."""
 
-    q: Annotated[str, Field(description="What to look at.", examples=["le chat noir"])]
+    q: Annotated[str, Field(description="The text.", examples=["le chat noir"])]
 
 
 class FileQuestion(LibreBody):
@@ -61,19 +61,11 @@ class FileQuestion(LibreBody):
     file: Annotated[str, Field(description="`.po`, `.mo`, `.xliff` or `.srt`.", json_schema_extra={"format": "binary"})]
     source: Annotated[str, Field(max_length=NAME, description="The language it is in.", examples=["en"])]
     target: Annotated[str, Field(max_length=NAME, description="The language to translate into.", examples=["fr"])]
-    keep: Annotated[str, Field(max_length=LINE, description="Terms not to translate, with commas.")] = ""
-
-
-class FileReply(BaseModel):
-    """Where the translated file is."""
-
-    model_config = ConfigDict(populate_by_name=True)
-
-    address: Annotated[str, Field(alias="translatedFileUrl", description="The newest 64 files can be fetched.")]
+    keep: Annotated[str, Field(max_length=LINE, description="Terms not to translate, separated by commas.")] = ""
 
 
 class TranslateReply(BaseModel):
-    """Of several texts, lists in their order."""
+    """The translation; for several texts, lists in their order."""
 
     model_config = ConfigDict(populate_by_name=True)
 
@@ -81,8 +73,8 @@ class TranslateReply(BaseModel):
     detected: Annotated[
         Detection | list[Detection] | None, Field(alias="detectedLanguage", description="With source `auto`.")
     ] = None
-    alternatives: Annotated[list[str] | list[list[str]] | None, Field(description="Where they were asked for.")] = None
-    warning: Annotated[str | list[str] | None, Field(description="What the reader should know, if anything.")] = None
+    alternatives: Annotated[list[str] | list[list[str]] | None, Field(description="If they were asked for.")] = None
+    warning: Annotated[str | list[str] | None, Field(description="A remark for the reader, if any.")] = None
     unknown: Annotated[
         list[str] | list[list[str]] | None, Field(description="Words that the run has never seen, if any.")
     ] = None
@@ -93,7 +85,7 @@ Question = TypeVar("Question", bound=LibreBody)
 AUTO = "auto"
 _FORM = "application/x-www-form-urlencoded"
 _MULTIPART = "multipart/form-data"
-_FILES: Final = 64  # translated files that are kept until others come
+_FILES: Final = 64  # translated files that are kept
 _BOUNDARY = re.compile(r"[\w'()+,./:=? -]{1,70}", re.ASCII)
 
 
@@ -106,7 +98,7 @@ def _takes(question: type[LibreBody], *kinds: str) -> dict[str, Any]:
 
 @router.post("/translate", response_model_exclude_none=True, openapi_extra=_takes(TranslateQuestion))
 async def translate(request: Request, response: Response) -> TranslateReply:
-    """Translate a text, or several at once, from one language into another. `X-Regard-Run` says which run did."""
+    """Translate a text, or several. The header `X-Regard-Run` names the run."""
     question = await _question(request, TranslateQuestion)
     texts = [question.q] if isinstance(question.q, str) else question.q
     _check(request, texts)
@@ -128,8 +120,8 @@ async def translate(request: Request, response: Response) -> TranslateReply:
 
 
 @router.post("/translate_file", openapi_extra=_takes(FileQuestion, _MULTIPART))
-async def translate_file(request: Request) -> FileReply:
-    """Translate the strings of a file; all else of it stays, placeholders and tags too. The answer says where it is."""
+async def translate_file(request: Request) -> dict[Literal["translatedFileUrl"], str]:
+    """Translate the strings of a file, which otherwise stays the same. The newest 64 files can be downloaded."""
     values = await _values(request)
     name, content = values.get("file", ("", b"")) if isinstance(values.get("file"), tuple) else ("", b"")
     question = await _question(request, FileQuestion, values | {"file": name})
@@ -137,7 +129,7 @@ async def translate_file(request: Request) -> FileReply:
         raise DataError("file: is missing; send one as multipart/form-data, with its name")
     if PurePath(name).suffix.lower() not in strings.READERS:
         raise KindError(
-            f"file = {name[:NAME]}: not a kind that is translated; send one of {', '.join(strings.READERS)}"
+            f"file = {name[:NAME]}: not a format that is translated; send one of {', '.join(strings.READERS)}"
         )
     document = await asyncio.to_thread(strings.read, name, content)
     known = await current_pairs(request.app.state.library)
@@ -149,11 +141,11 @@ async def translate_file(request: Request) -> FileReply:
     kept[place] = written
     while len(kept) > _FILES:
         kept.popitem(last=False)
-    return FileReply(address=f"{request.base_url}download_file/{place}")
+    return {"translatedFileUrl": f"{request.base_url}download_file/{place}"}
 
 
 async def _strings(request: Request, texts: Sequence[str], run: str, keep: Sequence[str]) -> list[str]:
-    """Texts in translation, as many at once as may wait for a model."""
+    """Translate texts, as many at once as the queue of a model holds."""
     library: Library = request.app.state.library
     for text in texts:
         library.limits.check(text.split("\n")[:1], "file")
@@ -179,17 +171,17 @@ async def _strings(request: Request, texts: Sequence[str], run: str, keep: Seque
 
 @router.get("/download_file/{name}", responses={200: {"content": {"application/octet-stream": {}}}})
 async def download_file(request: Request, name: str) -> Response:
-    """A file that was translated here lately."""
+    """A file that was translated here."""
     content = request.app.state.files.get(name)
     if content is None:
-        raise RefusedError(404, "file: is not here, or no longer; translate it again")
+        raise RefusedError(404, "file: does not exist any more; translate it again")
     headers = {"Content-Disposition": f'attachment; filename="translated{PurePath(name).suffix}"'}
     return Response(content, media_type="application/octet-stream", headers=headers)
 
 
 @router.get("/languages")
 async def languages(request: Request) -> list[dict[Literal["code", "name", "targets"], str | list[str]]]:
-    """The languages that can be translated from or into, and into which."""
+    """The languages, and into which each can be translated."""
     if not request.scope.get(AUTHORIZED, True):
         await _question(request, LibreBody)
     known = await current_pairs(request.app.state.library)
@@ -202,7 +194,7 @@ async def languages(request: Request) -> list[dict[Literal["code", "name", "targ
 
 @router.post("/detect", openapi_extra=_takes(DetectQuestion))
 async def detect(request: Request) -> list[Detection]:
-    """Which of the languages known here a text is in, the likeliest first."""
+    """The languages that a text may be in, the most probable first."""
     question = await _question(request, DetectQuestion)
     _check(request, [question.q])
     known = await current_pairs(request.app.state.library)
@@ -218,8 +210,8 @@ async def health() -> dict[Literal["status"], Literal["ok"]]:
 
 @router.get("/frontend/settings")
 async def frontend_settings(request: Request) -> dict[str, Any]:
-    """What a page needs to know before it asks: whether there are keys, what a text and a request may have at the most,
-    the milliseconds to wait after the last key, and the languages to begin with."""
+    """Settings for pages: whether a key is needed, limits of a text and a request, milliseconds to wait after the last
+    keystroke, and the first languages."""
     library: Library = request.app.state.library
     first = next(iter(await current_pairs(library)), None)
     sides = {} if first is None else {"source": first.source, "target": first.target}
@@ -239,15 +231,15 @@ async def frontend_settings(request: Request) -> dict[str, Any]:
 
 @router.get("/metrics", tags=["service"], response_class=Response, responses={200: {"content": {"text/plain": {}}}})
 async def metrics(request: Request) -> Response:
-    """Numbers for Prometheus."""
+    """Metrics for Prometheus."""
     return Response(request.app.state.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
-# Reading questions
+# Reading requests
 
 
 async def _question(request: Request, kind: type[Question], values: Mapping[str, Any] | None = None) -> Question:
-    """The body, read and checked, of an authorised client."""
+    """The body of a request, checked, also for its key."""
     try:
         question = kind.model_validate(await _values(request) if values is None else values)
     except ValidationError as error:
@@ -255,7 +247,7 @@ async def _question(request: Request, kind: type[Question], values: Mapping[str,
     if not (request.scope.get(AUTHORIZED, True) or request.app.state.doors.opens(question.api_key)):
         raise RefusedError(
             403 if question.api_key else 400,
-            "api_key: is not the right one" if question.api_key else "api_key: is needed; send the service's token",
+            "api_key: is wrong" if question.api_key else "api_key: is needed; send the service's token",
         )
     return question
 
@@ -275,7 +267,7 @@ async def _values(request: Request) -> dict[str, Any]:
     if kind == _MULTIPART:
         return _gathered(_parts(request.headers["content-type"], body, most))
     if kind != _FORM:
-        raise RefusedError(415, f"content-type = {kind[:100]}: not understood; send application/json or {_FORM}")
+        raise RefusedError(415, f"content-type = {kind[:100]}: not supported; send application/json or {_FORM}")
     try:
         text = (body or request.scope["query_string"]).decode("utf-8", "replace")
         fields = parse_qs(text, keep_blank_values=True, max_num_fields=most)
@@ -285,17 +277,17 @@ async def _values(request: Request) -> dict[str, Any]:
 
 
 def _gathered(fields: Mapping[str, list[Any]]) -> dict[str, Any]:
-    """A form's fields; only `q` may be there several times."""
+    """The fields of a form; only `q` may occur several times."""
     return {name: values if len(values) > 1 and name == "q" else values[-1] for name, values in fields.items()}
 
 
 def _parts(content_type: str, body: bytes, most: int) -> dict[str, list[Any]]:
-    """The fields of a multipart form (RFC 7578): texts, and of files their names and contents."""
+    """The fields of a multipart form (RFC 7578): texts, and files as name and content."""
     boundary = str(_parameter(content_type, "boundary") or "")
     mark = b"--" + boundary.encode("ascii", "replace")
     whole = b"\r\n" + body
     if not _BOUNDARY.fullmatch(boundary) or b"\r\n" + mark + b"--" not in whole:
-        raise DataError("body: is not a whole multipart form; send all its parts, and the boundary that ends them")
+        raise DataError("body: is not a complete multipart form; send all parts and the final boundary")
     pieces = whole.partition(b"\r\n" + mark + b"--")[0].split(b"\r\n" + mark + b"\r\n")[1:]
     if len(pieces) > most:
         raise DataError(f"body: more than {most:,} fields; send fewer")
@@ -318,20 +310,20 @@ def _parameter(header: str, name: str) -> str | None:
 
 
 def _check(request: Request, texts: Sequence[str]) -> None:
-    """LibreTranslate says 400 to what is too much."""
+    """Refuse too much text with 400, as LibreTranslate does."""
     try:
         request.app.state.library.limits.check(texts, "q")
     except TooLargeError as problem:
         raise DataError(str(problem)) from None
 
 
-# Finding languages and runs
+# Languages and runs
 
 
 async def _languages_of(
     request: Request, question: TranslateQuestion, texts: Sequence[str], known: Mapping[Languages, str]
 ) -> list[Detection]:
-    """Each text's language: what the client says, else what its letters say, of those that can be translated."""
+    """The language of each text: the one given, else the detected one, of those that can be translated."""
     if question.source != AUTO:
         return [Detection(100.0, question.source)] * len(texts)
     able = {pair.source for pair in matching(known, "", question.target)}
@@ -344,7 +336,7 @@ async def _languages_of(
 async def _detect(
     request: Request, texts: Sequence[str], known: tuple[tuple[Languages, str], ...]
 ) -> list[list[Detection]]:
-    """Off the event loop: vocabularies are read from the disk when first needed."""
+    """Detect languages in a thread: vocabularies are read from the disk when first needed."""
     library = request.app.state.library
 
     def work() -> list[list[Detection]]:
@@ -360,15 +352,16 @@ def _run(known: Mapping[Languages, str], source: str, target: str) -> str:
         return known[found[0]]
     if found:
         which = ", ".join(f"{pair.source} to {pair.target}" for pair in found)
-        raise DataError(f"source, target = {source[:20]}, {target[:20]}: may be {which}; say which")
+        raise DataError(f"source, target = {source[:20]}, {target[:20]}: are ambiguous: {which}; choose one")
     there = ", ".join(f"{pair.source} to {pair.target}" for pair in known) or "nothing yet"
-    raise DataError(f"source, target = {source[:20]}, {target[:20]}: no run translates that; here is {there}")
+    raise DataError(f"source, target = {source[:20]}, {target[:20]}: no run translates this pair; there is {there}")
 
 
 # Translating
 
 
-Rendered = tuple[list[str], str, list[str]]  # of a passage: outputs, best first; a warning; unknown words
+Render = Callable[[Sequence[Translated], int], list[str]]
+Rendered = tuple[list[str], str, list[str]]  # of a text: translations, best first; a warning; unknown words
 
 
 def _rendered(found: Sequence[Translated], outputs: list[str]) -> Rendered:
@@ -381,7 +374,7 @@ def _rendered(found: Sequence[Translated], outputs: list[str]) -> Rendered:
 async def _translate(
     request: Request, texts: Sequence[str], runs: Sequence[str], count: int, *, markup: bool
 ) -> list[Rendered]:
-    """Each text's translations, best first. Runs work side by side; each gets all its texts at once."""
+    """The translations of each text, best first. Runs work in parallel; each gets all its texts at once."""
     library: Library = request.app.state.library
     if count > library.limits.beam:
         raise DataError(f"alternatives = {count - 1}: too many; ask for at most {library.limits.beam - 1}")
@@ -400,3 +393,28 @@ async def _translate(
     results = await asyncio.gather(*(of_run(run) for run in dict.fromkeys(runs)))
     merged = {number: outputs for result in results for number, outputs in result.items()}
     return [merged[number] for number in range(len(texts))]
+
+
+def passage(text: str, *, markup: bool) -> tuple[list[str], Render]:
+    """The texts to translate, and a function that makes different translations of the whole from theirs, best first, at
+    most so many. The translator cuts plain text into sentences; HTML is cut here, and its tags follow its words."""
+    page = Page(text) if markup else None
+
+    def whole(found: Sequence[Translated], rank: int) -> str:
+        if page is None:
+            return ranked(found[0], rank)[0]
+        pairs = zip(page.sentences, found, strict=True)
+        return page.render(sentence.render(*ranked(each, rank)) for sentence, each in pairs)
+
+    def render(found: Sequence[Translated], count: int) -> list[str]:
+        return list(dict.fromkeys(whole(found, rank) for rank in range(count)))
+
+    return [text] if page is None else [sentence.source for sentence in page.sentences], render
+
+
+def ranked(found: Translated, rank: int) -> tuple[str, list[tuple[int, int]]]:
+    """The translation of this rank, or the last, and the links of target and source word."""
+    translation, links, *_ = found
+    rank = min(rank, len(translation.outputs) - 1)
+    places = [(link.target_place, link.source_place) for link in links[rank]] if links else []
+    return translation.outputs[rank].text, places

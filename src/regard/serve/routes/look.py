@@ -1,99 +1,106 @@
-"""``/api/v1/trace`` and its like: what happened inside a model, and what would change it."""
+"""``/api/v1/trace`` and other routes that look inside a model."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal, TypeVar, get_args
 
 from fastapi import APIRouter, Request, Response
 from pydantic import Field, JsonValue
 
-from regard.explain.answer import Answer, Sentence
+from regard.errors import DataError
+from regard.explain.answer import Answer, OfSentence, Sentence
 from regard.explain.attribution import METHODS, POINTS, check_method
 from regard.explain.beam import Searched, drawn, search_tree
 from regard.explain.edits import MOST, from_data
 from regard.explain.importance import Attribution, attribute
-from regard.explain.look import Cells, Looked, cells, look
+from regard.explain.look import Looked, look
 from regard.explain.meaning import Compared, compare_meanings
 from regard.explain.parts import ModelMap, map_model
 from regard.explain.passes import Of
-from regard.explain.walk import walk_text
+from regard.explain.recurrent import Cells, cells
 from regard.explain.walkthrough.step import Walkthrough
+from regard.explain.walkthrough.walk import walk_text
 from regard.serve.answers import Problem
 from regard.serve.library import Library
 from regard.serve.limits import BEAM, LINE, NAME, SENTENCES, TEXT, WORD, Body
-from regard.serve.passage import about_sentence, cut_up
 from regard.serve.routes.translate import Decode
 from regard.serve.worker import Model
 from regard.settings.call import DRAWN, LOOKED
+from regard.text.reading import Unknown
+from regard.text.sentences import cut
 
 _RUN = Field(description="Name of a run.", max_length=NAME, examples=["demo"])
 _TEXT = Field(description="The sentence to look into.", max_length=TEXT, examples=["the black cat sleeps"])
-_SENTENCE = Field(
-    default=0, ge=0, le=TEXT, description="Which sentence of the text, where a translator is given several."
-)
+_SENTENCE = Field(default=0, ge=0, le=TEXT, description="Which sentence of the text, if there are several.")
 
 
 class SentencesBody(Body):
-    """A text to cut."""
+    """A text to cut into sentences."""
 
     text: str = Field(max_length=TEXT, examples=["The cat sleeps. Dr. Smith does not."])
 
 
 class LookBody(Body):
-    """A sentence to look into, and perhaps what to change."""
+    """A sentence to look into, and edits."""
 
     run: str = _RUN
     text: str = _TEXT
     sentence: int = _SENTENCE
     target: str | None = Field(
         default=None,
-        description="A given output, looked into instead of the run's own.",
+        description="An output to look into instead of the run's own.",
         max_length=TEXT,
         examples=[None],
     )
     edits: list[dict[str, JsonValue]] = Field(
         default=[],
-        description="What if: edits, each with its kind, counting from 0.",
+        description="What-if edits, each with its kind; indices count from 0.",
         max_length=MOST,
         examples=[[{"kind": "mask-word", "word": 1}]],
     )
     decode: Decode = None
-    rank: int = Field(default=0, ge=0, lt=BEAM, description="Of the n-best, 0 the best.")
-    beam: int = Field(default=5, ge=1, le=BEAM, description="Hypotheses side by side; edits are greedy.")
+    rank: int = Field(default=0, ge=0, lt=BEAM, description="Which of the n-best outputs; 0 is the best.")
+    beam: int = Field(default=5, ge=1, le=BEAM, description="Hypotheses of each step; edits are greedy.")
     checkpoint: str | None = Field(
-        default=None, max_length=NAME, description="A checkpoint of the run, else the best.", examples=[None]
+        default=None, max_length=NAME, description="A checkpoint of the run instead of the best.", examples=[None]
     )
 
 
 class ImportanceBody(LookBody):
-    """What to weigh, and how; layers and heads count from 1, as in ``regard explain``."""
+    """Which importance to compute; layers and heads count from 1, as in ``regard explain``."""
 
     method: str = Field(default="masking", max_length=NAME, description=f"One of {', '.join(METHODS)}.")
     of: str = Field(default="log-probability", max_length=NAME, description=f"One of {', '.join(get_args(Of))}.")
     against: str = Field(
-        default="", max_length=TEXT, description="Why not this word, or this translation?", examples=[""]
+        default="",
+        max_length=TEXT,
+        description="Why not this word, or this translation?",
+        examples=[""],
     )
     step: int | None = Field(
-        default=None, ge=0, le=TEXT, description="Of against: at which piece, else where it came nearest."
+        default=None,
+        ge=0,
+        le=TEXT,
+        description="With against: the step, else where the two were nearest.",
     )
     layer: int | None = Field(default=None, ge=1, le=TEXT, description="One layer, where the method has layers.")
     head: str = Field(default="best", max_length=NAME, description="Of attention: a number, best or mean.")
-    words: bool = Field(default=True, description="Words, else pieces.")
-    special: bool = Field(default=False, description="Whether <end> and its like have rows and columns.")
-    points: int = Field(default=POINTS, ge=2, le=64, description="Of integrated gradients.")
+    words: bool = Field(default=True, description="Words instead of pieces.")
+    special: bool = Field(default=False, description="Whether special tokens such as <end> are shown.")
+    points: int = Field(default=POINTS, ge=2, le=64, description="Steps of integrated gradients.")
 
 
 class MapBody(LookBody):
-    """A sentence to send through the model, and the part whose numbers are wanted."""
+    """A sentence, and a part of the model whose numbers are wanted."""
 
-    part: str = Field(default="", max_length=NAME, description="A part by its name, else none.", examples=[""])
+    part: str = Field(default="", max_length=NAME, description="The name of a part; empty for none.", examples=[""])
 
 
 class BeamBody(Body):
-    """A search to watch."""
+    """A search to show."""
 
     run: str = _RUN
     text: str = _TEXT
@@ -117,7 +124,7 @@ class MeaningBody(Body):
 
 
 class WalkthroughBody(Body):
-    """Which numbers to walk through; everything counts from 0."""
+    """Which computation to show; indices count from 0."""
 
     run: str = _RUN
     text: str = _TEXT
@@ -131,21 +138,23 @@ class WalkthroughBody(Body):
 
 View = Looked | Attribution | Cells | ModelMap
 PROBLEMS = {
-    400: {"model": Problem, "description": "What was asked makes no sense; the line says what would."},
+    400: {"model": Problem, "description": "The request is wrong; the line says what would be right."},
     404: {"model": Problem, "description": "There is no such run, or the run has no such part."},
     503: {"model": Problem, "description": "The service cannot do this now."},
 }
+Found = TypeVar("Found", bound=OfSentence)
+UNKNOWN = "<unk>"  # as a search writes it
 router = APIRouter(prefix="/api/v1", tags=["look inside"], responses=PROBLEMS)  # type: ignore[arg-type]
 
 
 async def answered(request: Request, run: str, question: Callable[[Model], Answer]) -> Response:
-    """The answer to a question about a run, found and written as JSON by the thread that owns its model."""
+    """Answer a question about a run; the thread of its model computes the answer and writes its JSON."""
     worker = await request.app.state.library.worker(run, None)
     return Response(await worker.call(lambda model: question(model).to_json()), media_type="application/json")
 
 
 async def look_into(request: Request, body: LookBody, view: Callable[[Model, Looked], View]) -> Response:
-    """A view of one output. Several views of the same, one after the other, take one search."""
+    """A view of one output. Several views of the same output need one search."""
     library: Library = request.app.state.library
     worker = await library.worker(body.run, body.checkpoint)
     edits = from_data(body.edits)
@@ -154,7 +163,7 @@ async def look_into(request: Request, body: LookBody, view: Callable[[Model, Loo
 
     def work(model: Model) -> bytes:
         searched = model.task == "translate" and body.target is None and not edits
-        how = decode if searched or body.decode is not None else None  # where nothing is searched, it is then refused
+        how = decode if searched or body.decode is not None else None  # `look` refuses it where nothing is searched
 
         def viewed(text: str) -> View:
             question = text, body.target, body.rank, edits
@@ -174,13 +183,13 @@ async def sentences(body: SentencesBody) -> dict[Literal["sentences"], tuple[Sen
 
 @router.post("/trace", response_model=Looked)
 async def trace(request: Request, body: LookBody) -> Response:
-    """Attention, probabilities and checks of one output; with edits, what they did."""
+    """Attention, probabilities and checks of one output; with edits, their effect."""
     return await look_into(request, body, lambda _, looked: looked)
 
 
 @router.post("/importance", response_model=Attribution)
 async def weigh(request: Request, body: ImportanceBody) -> Response:
-    """What each word read was to each word written, by one method; or why a word was written and not another."""
+    """The importance of each input word for each output word by one method; or why one word was chosen, not another."""
     check_method(body.method, body.of, body.against)
     asked = body.model_dump(include={"method", "of", "against", "step", "layer", "head", "words", "special", "points"})
     return await look_into(request, body, lambda model, looked: attribute(model, looked, **asked))
@@ -188,19 +197,19 @@ async def weigh(request: Request, body: ImportanceBody) -> Response:
 
 @router.post("/gates", response_model=Cells)
 async def gates(request: Request, body: LookBody) -> Response:
-    """Gates and states of a recurrent model, and what each step's choice hangs on."""
+    """Gates and states of a recurrent model, and what each step depends on."""
     return await look_into(request, body, lambda _, looked: cells(looked))
 
 
 @router.post("/map", response_model=ModelMap)
 async def map_parts(request: Request, body: MapBody) -> Response:
-    """What the model is made of, and what each part made of the sentence."""
+    """The parts of the model, and what each computed for the sentence."""
     return await look_into(request, body, lambda _, looked: map_model(looked, body.part))
 
 
 @router.post("/beam", response_model=Searched)
 async def beam(request: Request, body: BeamBody) -> Response:
-    """The tree of a search: what was kept, what was pruned and why, and what other beams find."""
+    """The tree of a search: what was kept, what was pruned and why, and the outputs of other beam sizes."""
     library: Library = request.app.state.library
     fields = body.model_dump(include={"beam", "length_penalty", "prefix"}, exclude_unset=True)
     decode = library.limits.decode(library.decode, fields, body.decode, known=DRAWN, what="the tree of a search")
@@ -208,7 +217,7 @@ async def beam(request: Request, body: BeamBody) -> Response:
     own = body.prefix if body.decode is None else body.decode.prefix or body.prefix
 
     def work(model: Model) -> Searched:
-        prefix = decode.prefix if model.task == "translate" else own  # the usual one is for translations
+        prefix = decode.prefix if model.task == "translate" else own  # the service's default is for translations
         tree = partial(search_tree, model, rule=rule, prefix=prefix)
         return about_sentence(model, body.text, body.sentence, tree, lambda found: found.text)
 
@@ -230,14 +239,47 @@ async def meaning(request: Request, body: MeaningBody) -> Response:
 
 @router.post("/walkthrough", response_model=Walkthrough)
 async def walkthrough(request: Request, body: WalkthroughBody) -> Response:
-    """The mathematics of one sentence with the run's own numbers."""
+    """The computation for one sentence, with the run's own numbers."""
     library: Library = request.app.state.library
     how = library.limits.decode(library.decode, {}, body.decode, known=LOOKED, what="what is looked into")
 
     def work(model: Model) -> Walkthrough:
-        decode = how if model.task == "translate" or body.decode is not None else None  # others refuse it
+        decode = how if model.task == "translate" or body.decode is not None else None  # other models refuse it
         places = body.model_dump(include={"layer", "head", "word", "side"})
         walk = partial(walk_text, model, **places, decode=decode)
         return about_sentence(model, body.text, body.sentence, walk, lambda found: " ".join(found.target.words))
 
     return await answered(request, body.run, work)
+
+
+# One sentence of a text, with remarks on it
+
+
+def about_sentence(
+    model: Model, text: str, number: int, answer: Callable[[str], Found], output: Callable[[Found], str]
+) -> Found:
+    """The answer about one sentence of a text, counted from 0, with remarks on its output. Models that do not translate
+    read a text whole."""
+    sentences = (cut_up(text) if model.task == "translate" else ()) or (Sentence(0, len(text), text),)
+    if number >= len(sentences):
+        raise DataError(f"sentence = {number}: the text has {len(sentences)}, counted from 0; choose one of these")
+    found = answer(sentences[number].text)
+    unknown, warning = _remarks(model, sentences[number].text, output(found))
+    return replace(found, sentences=sentences, sentence=number, unknown=unknown, warning=warning)
+
+
+def _remarks(model: Model, text: str, output: str) -> tuple[tuple[Unknown, ...], str]:
+    """Words that a translator has never seen, and its warnings."""
+    if model.task != "translate":
+        return (), ""
+    passage = model.search.read(text)
+    words = list(dict.fromkeys(each.word for each in passage.unknown))
+    copied = [output, *words] if output.count(UNKNOWN) >= len(words) else [output]  # each has its <unk>
+    return passage.unknown, "; ".join(passage.remarks(" ".join(copied), model.language))
+
+
+def cut_up(text: str) -> tuple[Sentence, ...]:
+    """Every sentence with its start and end."""
+    found = cut(text)
+    places = zip(found.sentences, found.spans, strict=True)
+    return tuple(Sentence(start, end, sentence) for sentence, (start, end) in places)

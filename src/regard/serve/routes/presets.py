@@ -1,4 +1,4 @@
-"""``/api/v1/presets`` and ``/api/v1/estimate``: what can be trained, and what it would take."""
+"""``/api/v1/presets`` and ``/api/v1/estimate``: what can be trained, and its cost."""
 
 from __future__ import annotations
 
@@ -27,27 +27,30 @@ from regard.trainer.preflight import Preflight
 
 
 class Preset(BaseModel):
-    """An architecture to begin with."""
+    """An architecture."""
 
     name: str = Field(examples=["transformer-tiny"])
-    about: str = Field(description="One line for people.")
+    about: str = Field(description="A description in one line.")
     kind: str = Field(description="recurrent or transformer.", examples=["transformer"])
     parameters: int = Field(description="Of a translator with a vocabulary of 8,000 pieces.", examples=[2719040])
     sizes: dict[str, int] = Field(description="The settings that say how large it is.", examples=[{"model.width": 128}])
     train: dict[str, Any] = Field(description="How it is trained by default.")
 
 
-Override = Annotated[str, Field(max_length=LINE, pattern=r"^[^\x00]*$")]  # becomes a word of a command
+Override = Annotated[str, Field(max_length=LINE, pattern=r"^[^\x00]*$")]  # becomes an argument of a command
 
 
 class TrainingRequest(Body):
-    """A training to start, or whose cost is to be estimated."""
+    """A training to start or to estimate."""
 
     name: str = Field("", max_length=NAME, description="Of the new run; an estimate needs none.", examples=["my-run"])
     preset: str = Field("", max_length=NAME, examples=["transformer-tiny"])
     base: str = Field("", max_length=NAME, description="The run to begin with, instead of a preset.")
     keep_watching: str = Field(
-        "", max_length=NAME, description="A corpus to measure as well, so that forgetting shows.", examples=["fable:fr"]
+        "",
+        max_length=NAME,
+        description="A corpus to test on as well, to show forgetting.",
+        examples=["fable:fr"],
     )
     corpus: str = Field(max_length=NAME, examples=["fable:fr"])
     time: str = Field(
@@ -57,15 +60,18 @@ class TrainingRequest(Body):
         "",
         max_length=WORD,
         pattern=rf"^({LANGUAGE}-{LANGUAGE})?$",
-        description="Which is translated into which, `en-de`; empty for what the names of the files say.",
+        description="Source and target, `en-de`; empty to take them from the names of the files.",
     )
     overrides: list[Override] = Field([], max_length=OVERRIDES, examples=[["train.steps=200", "data.pairs=2000"]])
     watch: str = Field(
-        "", max_length=LINE, description="A sentence to watch.", examples=["the black cat ate the mouse"]
+        "",
+        max_length=LINE,
+        description="A sentence to translate now and then.",
+        examples=["the black cat ate the mouse"],
     )
 
     def arguments(self, corpora: Corpora, library: Library) -> list[str]:
-        """What `regard train` is called with."""
+        """The arguments of `regard train`."""
         return asked_for(
             corpora,
             self.preset,
@@ -80,13 +86,13 @@ class TrainingRequest(Body):
 
 
 router = APIRouter(prefix="/api/v1", tags=["trainings"])
-PIECES = 8000  # of the vocabulary that sizes are told for
-REMEMBERED = 64  # estimates
+PIECES = 8000  # of the vocabulary for which parameters are counted
+REMEMBERED = 64  # estimates kept
 
 
 @router.get("/presets")
 def presets() -> dict[Literal["presets"], tuple[Preset, ...]]:
-    """Every architecture, with its size: the demo first, then simplest first."""
+    """Every architecture with its size: the demo first, then the simplest first."""
     return {"presets": _presets()}
 
 
@@ -98,7 +104,7 @@ def _presets() -> tuple[Preset, ...]:
 
 def _preset(name: str, settings: Settings) -> Preset:
     model = settings.model
-    with torch.device("meta"), Unset():  # counts weights without having them
+    with torch.device("meta"), Unset():  # counts parameters without allocating them
         built = build.encoder_decoder(model, PIECES, PIECES)
     sizes = {"model.width": model.width, "model.hidden": model.hidden}
     if isinstance(model, TransformerModel):
@@ -119,7 +125,7 @@ def _preset(name: str, settings: Settings) -> Preset:
 
 @router.post("/estimate", responses=problems(400, 404, 429, 503, 504))
 async def estimate(request: Request, wish: TrainingRequest) -> Preflight:
-    """Prepare a training in a temporary folder, measure what it would need, and remove it."""
+    """Prepare a training in a temporary folder and measure its cost."""
     state = request.app.state
     asked = wish.arguments(state.corpora, state.library)
     key = json.dumps([asked, state.corpora.stamp(wish.corpus)])

@@ -1,4 +1,4 @@
-"""``/api/v1/runs``: what runs there are, and how each stands."""
+"""``/api/v1/runs``: list, show, rename, remove, restore, export and report runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fastapi.responses import HTMLResponse, StreamingResponse
 from pydantic import BaseModel, Field
 
 from regard.errors import RegardError
-from regard.evaluate.saving import plain
+from regard.evaluate.comparison import plain
 from regard.explain.alignment import Aligner
 from regard.explain.answer import Answer
 from regard.runs import listing
@@ -40,29 +40,29 @@ from regard.settings.loading import overrides_of
 
 @dataclass(frozen=True, kw_only=True)
 class RunSummary(Summary, Answer):
-    """A run at a glance, and what it is here."""
+    """The summary of a run, and its role in this service."""
 
-    languages: Annotated[Languages | None, Field(description="Where the run says so.")] = None  # type: ignore[assignment]
+    languages: Annotated[Languages | None, Field(description="Null if the run does not say.")] = None  # type: ignore[assignment]
     attention: Annotated[bool, Field(description="Whether there is attention to look at.")] = False
     best: Annotated[bool, Field(description="Whether it is the default for its task and languages.")]
     pinned: Annotated[bool, Field(description="Whether it is the default because it was pinned.")]
-    fixed: Annotated[bool, Field(description="Whether it can be neither renamed nor removed here.")]
+    fixed: Annotated[bool, Field(description="Whether it cannot be renamed or removed here.")]
     corpus: Annotated[str, Field(description="What it was trained on.", examples=["fable:fr"])] = ""
-    test: Annotated[str, Field(description="Runs in which this is the same, and not empty, share a test.")] = ""
-    engine: Annotated[str, Field(description="Who searches; empty until the run is loaded.", examples=["native"])]
+    test: Annotated[str, Field(description="Runs with the same value, not empty, share a test.")] = ""
+    engine: Annotated[str, Field(description="The engine; empty until the run is loaded.", examples=["native"])]
 
 
 class RunAnswer(BaseModel):
     """Everything about one run."""
 
     summary: RunSummary
-    settings: Annotated[Settings, Field(description="As resolved; of files only their names.")]
-    progress: Annotated[Progress, Field(description="Where the training stands.")]
+    settings: Annotated[Settings, Field(description="All settings; files without their folders.")]
+    progress: Annotated[Progress, Field(description="The progress of the training.")]
     losses: Annotated[list[tuple[int, float | None]], Field(description="Of training: step, loss.")]
     validations: Annotated[list[tuple[int, float | None, float | None]], Field(description="Step, loss, score.")]
     checkpoints: list[CheckpointSummary]
     model: ModelAnswer
-    aligner: Annotated[str, Field(description="Which attention shows links; empty until links were first asked for.")]
+    aligner: Annotated[str, Field(description="The attention that links are read from; empty until it was chosen.")]
 
 
 class RenameBody(Body):
@@ -72,10 +72,10 @@ class RenameBody(Body):
 
 
 class SettingsAnswer(BaseModel):
-    """The settings of a run; of files only their names."""
+    """The settings of a run; files without their folders."""
 
     run: str
-    toml: Annotated[str, Field(description="As text, to be read by `regard train`.")]
+    toml: Annotated[str, Field(description="As TOML for `regard train`.")]
     settings: dict[str, Any]
 
 
@@ -86,13 +86,13 @@ class ExamplesAnswer(BaseModel):
     task: str
     examples: Annotated[
         list[dict[Literal["text", "reference"], str]],
-        Field(description="Each with the right answer; of a language model that is the whole sentence."),
+        Field(description="Each with its reference; for a language model the whole sentence."),
     ]
 
 
 Name = Annotated[str, InPath(examples=["demo"])]
-REPORTED = 200  # sentences that a report measures
-PART = 1 << 18  # bytes of an archive that are sent at once
+REPORTED = 200  # sentences that a report is measured on
+PART = 1 << 18  # bytes of an archive sent at once
 PROBLEMS = problems(400, 404, 429, 503)
 ARCHIVE: dict[int | str, dict[str, Any]] = {200: {"content": {"application/gzip": {}}, "description": "The archive."}}
 PAGE: dict[int | str, dict[str, Any]] = {200: {"content": {"text/html": {}}, "description": "The page."}}
@@ -104,7 +104,7 @@ router = APIRouter(prefix="/api/v1/runs", tags=["runs"])
 
 @router.get("")
 def every_run(request: Request) -> dict[Literal["runs"], list[RunSummary]]:
-    """All runs at a glance. `best` marks the one that is used for its task and languages by default."""
+    """The summaries of all runs. `best` marks the default of its task and languages."""
     library: Library = request.app.state.library
     best, changes = set(best_runs(library).values()), may_change(request)
     found = library.runs().items()
@@ -139,7 +139,7 @@ def rename(request: Request, run: Name, wish: RenameBody) -> dict[Literal["run"]
 
 @router.delete("/{run}", responses=PROBLEMS)
 def remove(request: Request, run: Name) -> dict[Literal["run", "restore"], str]:
-    """Put a run into the trash, or the record of a training that failed before it was one; not while it is trained.
+    """Put a run into the trash, or the record of a training that failed before it made one; not while it is trained.
     Post to `restore` to undo."""
     request.app.state.jobs.remove(run)
     return {"run": run, "restore": f"/api/v1/runs/{run}/restore"}
@@ -147,17 +147,17 @@ def remove(request: Request, run: Name) -> dict[Literal["run", "restore"], str]:
 
 @router.post("/{run}/restore", responses=PROBLEMS)
 def restore(request: Request, run: Name) -> dict[Literal["run"], str]:
-    """Take back what was removed last under this name."""
+    """Restore the run that was removed last under this name."""
     request.app.state.jobs.restore(run)
     return {"run": run}
 
 
-# Showing and trying
+# Settings, examples, archive and report
 
 
 @router.get("/{run}/settings", responses=PROBLEMS)
 def settings_of(request: Request, run: Name) -> SettingsAnswer:
-    """All settings, as they were resolved."""
+    """All settings of a run."""
     values = without_paths(settings_at(request.app.state.library.path(run)).model_dump())
     return SettingsAnswer(run=run, toml=Settings.model_validate(values).to_toml(), settings=values)
 
@@ -166,23 +166,23 @@ def settings_of(request: Request, run: Name) -> SettingsAnswer:
 def examples_of(
     request: Request, run: Name, count: Annotated[int, Query(ge=1, le=50, description="At the most.")] = 5
 ) -> ExamplesAnswer:
-    """Sentences to try it with: some of those it was validated on."""
+    """Sentences to try a run with: some of its validation sentences."""
     opened = Run.open(request.app.state.library.path(run))
     return ExamplesAnswer(run=run, task=opened.settings.task, examples=examples(opened, count))
 
 
 @router.get("/{run}/export", responses={**PROBLEMS, **ARCHIVE}, response_class=StreamingResponse)
 def export(
-    request: Request, run: Name, everything: Annotated[bool, Query(description="Also what training needs.")] = False
+    request: Request, run: Name, everything: Annotated[bool, Query(description="Also what resuming needs.")] = False
 ) -> StreamingResponse:
-    """A run as one file, which `regard runs import` makes a run of."""
+    """A run as one archive, which `regard runs import` reads."""
     path = request.app.state.library.path(run).resolve()
-    corner = Path(tempfile.mkdtemp(prefix="regard-export-"))
+    folder = Path(tempfile.mkdtemp(prefix="regard-export-"))
     try:
-        pack(path, corner / f"{run}.tar.gz", everything=everything)
-        archive = (corner / f"{run}.tar.gz").open("rb")
+        pack(path, folder / f"{run}.tar.gz", everything=everything)
+        archive = (folder / f"{run}.tar.gz").open("rb")
     finally:
-        shutil.rmtree(corner, ignore_errors=True)  # what is open can still be read, and ends with who reads it
+        shutil.rmtree(folder, ignore_errors=True)  # the open file can still be read
     headers = {
         "Content-Disposition": f'attachment; filename="{run}.tar.gz"',
         "Content-Length": str(os.fstat(archive.fileno()).st_size),
@@ -198,14 +198,14 @@ def _parts(file: BinaryIO) -> Iterator[bytes]:
 
 @router.get("/{run}/report", responses={**PROBLEMS, **PAGE}, response_class=HTMLResponse)
 async def report(request: Request, run: Name) -> HTMLResponse:
-    """A page about a run that needs nothing else. It is made when first asked for, which may take a minute."""
+    """The report of a run as one HTML file. It is made when first asked for, which may take a minute."""
     library: Library = request.app.state.library
     jobs, path = request.app.state.jobs, library.path(run).resolve()
     made = next((file for file in (path / "report.html", jobs.report_of(run)) if _is_newer(file, path)), None)
     if made is None:
         if not may_change(request):
             raise RefusedError(
-                403, f"run = {run}: has no report yet, and is made one only for who may train here; make one elsewhere"
+                403, f"run = {run}: has no report yet, and only clients that may train can have one made"
             )
         made = jobs.report_of(run)
         made.parent.mkdir(parents=True, exist_ok=True)
@@ -213,31 +213,31 @@ async def report(request: Request, run: Name) -> HTMLResponse:
         command = ["report", str(path), "--out", str(made), f"measure.limit={REPORTED}", *decode]
         await request.app.state.commands(request, command, made.parent)
     text = await asyncio.to_thread(made.read_text, encoding="utf-8")
-    return HTMLResponse(_without_places(text, settings_at(path).data, jobs), headers={"Content-Security-Policy": APART})
+    return HTMLResponse(_concealed(text, settings_at(path).data, jobs), headers={"Content-Security-Policy": APART})
 
 
 def _is_newer(file: Path, run: Path) -> bool:
-    """Whether a page is newer than the run."""
-    told = [path.stat().st_mtime for path in (run / "best", run / "settings.toml") if path.exists()]
-    return file.is_file() and file.stat().st_mtime >= max(told)
+    """Whether a report is newer than the run."""
+    changed = [path.stat().st_mtime for path in (run / "best", run / "settings.toml") if path.exists()]
+    return file.is_file() and file.stat().st_mtime >= max(changed)
 
 
-def _without_places(text: str, data: DataSettings, jobs: Jobs) -> str:
-    """A page without the folders of this machine."""
+def _concealed(text: str, data: DataSettings, jobs: Jobs) -> str:
+    """A report without the folders of this machine."""
     files = (getattr(data, name) for name in FILES)
     for place in sorted({str(Path(file).parent) for file in files if "/" in file}, key=len, reverse=True):
         text = text.replace(f"{place}/", "")
     return jobs.library.conceal(jobs.shown(text))
 
 
-# A run at a glance
+# Summaries
 
 
 def _summary(library: Library, name: str, path: Path, best: set[str], *, changes: bool) -> RunSummary:
     summary = summary_at(path, name)
     content = vars(summary) | {"note": library.conceal(summary.note)}
     content["languages"] = Languages.of(summary.languages) if summary.languages else None
-    with suppress(RegardError, OSError):  # the summary says that it is unreadable, and why
+    with suppress(RegardError, OSError):  # the summary says why it is unreadable
         settings = settings_at(path)
         content |= {"attention": attends(settings), "corpus": corpus_name(settings.data), "test": test_of(settings)}
     worker = library.loaded.get(name)
@@ -251,7 +251,7 @@ def _summary(library: Library, name: str, path: Path, best: set[str], *, changes
 
 
 def without_paths(settings: dict[str, Any]) -> dict[str, Any]:
-    """Of files only their names, not where they are."""
+    """Settings whose files are named without their folders."""
     data = {
         key: Path(value).name if isinstance(value, str) and "/" in value else value
         for key, value in settings["data"].items()

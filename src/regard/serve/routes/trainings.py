@@ -18,15 +18,20 @@ from regard.serve.trainings import Training, Trainings
 
 
 class ResumeRequest(Body):
-    """How much further to go."""
+    """How much longer to train."""
 
     time: Annotated[
         str,
-        Field(max_length=WORD, pattern=r"^(\d+(\.\d+)?[smh])?$", description="So much longer.", examples=["10m"]),
+        Field(max_length=WORD, pattern=r"^(\d+(\.\d+)?[smh])?$", description="For how much longer.", examples=["10m"]),
     ] = ""
     steps: Annotated[
         str,
-        Field(max_length=WORD, pattern=r"^(\+?\d{1,9})?$", description="So many in all, or `+` more.", examples=["+9"]),
+        Field(
+            max_length=WORD,
+            pattern=r"^(\+?\d{1,9})?$",
+            description="In all, or with `+` further ones.",
+            examples=["+9"],
+        ),
     ] = ""
 
 
@@ -34,7 +39,7 @@ class TrainingsAnswer(BaseModel):
     """Running ones first, then the newest."""
 
     trainings: list[Training]
-    most: int = Field(description="How many may run at once; 0 where this client may not train.")
+    most: int = Field(description="How many may run at once; 0 if this client may not train.")
 
 
 router = APIRouter(prefix="/api/v1/trainings", tags=["trainings"])
@@ -42,7 +47,7 @@ PROBLEMS = problems(400, 404, 429, 503)
 EVENTS: dict[int | str, dict[str, Any]] = {
     200: {
         "content": {"text/event-stream": {"schema": {"type": "string"}}},
-        "description": "Lines of the log, each with its number as id; `state` when the stage changes, `end` at last.",
+        "description": "Lines of the log, each with its number as id; `state` when the stage changes, `end` last.",
     }
 }
 
@@ -62,41 +67,40 @@ def start(request: Request, wish: TrainingRequest) -> dict[Literal["run"], str]:
 
 @router.get("/{run}", responses=PROBLEMS)
 def one_training(request: Request, run: str) -> Training:
-    """How one training stands."""
+    """The state of one training."""
     return _trainings(request).one(run)
 
 
 @router.delete("/{run}", status_code=204, responses=PROBLEMS)
 def forget(request: Request, run: str) -> None:
-    """Put away the record of a training that has ended; the run, if there is one, stays."""
+    """Remove the record of a training that has ended; its run stays."""
     _trainings(request).jobs.forget(run)
 
 
 @router.post("/{run}/stop", status_code=202, responses=PROBLEMS)
 def stop(request: Request, run: str, wish: dict[Literal["now"], bool] | None = None) -> Training:
-    """Write a checkpoint and end. What was learned is kept, and the training can be resumed. With `now` it does not
-    wait for the checkpoint that was asked for before."""
+    """Write a checkpoint and end; the training can be resumed. With `now` it ends at once, without a checkpoint."""
     trainings = _trainings(request)
-    trainings.one(run)  # complains of a name that is not known
+    trainings.one(run)  # raises for an unknown name
     trainings.jobs.stop(run, now=(wish or {}).get("now", False))
     return trainings.one(run)
 
 
 @router.post("/{run}/resume", status_code=202, responses=PROBLEMS)
 def resume(request: Request, run: str, wish: ResumeRequest | None = None) -> Training:
-    """Go on from the last checkpoint; a run that has finished goes on with more `time` or `steps`."""
+    """Resume from the last checkpoint; a run that has finished needs more `time` or `steps`."""
     trainings, more = _trainings(request), wish or ResumeRequest(time="", steps="")
     if trainings.one(run).state == "finished" and not (more.time or more.steps):
-        raise SettingsError(f"run = {run}: has finished; say how much longer it shall go on, by time or steps")
+        raise SettingsError(f"run = {run}: has finished; give time or steps to train it further")
     trainings.jobs.resume(run, time=more.time, steps=more.steps)
     return trainings.one(run)
 
 
 @router.get("/{run}/events", responses={**PROBLEMS, **EVENTS}, response_class=StreamingResponse)
 def events(request: Request, run: str) -> StreamingResponse:
-    """The log as it is written, as server-sent events; ``Last-Event-ID`` goes on after a line."""
+    """The log as server-sent events while it is written; ``Last-Event-ID`` continues after a line."""
     trainings = _trainings(request)
-    trainings.one(run)  # complains of a name that is not known
+    trainings.one(run)  # raises for an unknown name
     last = request.headers.get("last-event-id", "")
     after = int(last) if last.isdecimal() and len(last) < 16 else 0
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
@@ -104,5 +108,5 @@ def events(request: Request, run: str) -> StreamingResponse:
 
 
 def _trainings(request: Request) -> Trainings:
-    found: Trainings = request.app.state.trainings
-    return found
+    trainings: Trainings = request.app.state.trainings
+    return trainings

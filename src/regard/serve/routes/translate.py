@@ -1,4 +1,4 @@
-"""``/api/v1/translate``: texts, translations, and which word looked at which."""
+"""``/api/v1/translate``: translations with word links and doubt."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from regard.text.words import space_words
 
 Decode = Annotated[
     DecodeSettings | None,
-    Field(description="All that can be set for a search, as on the command line.", examples=[{"length_penalty": 0.6}]),
+    Field(description="All settings of a search, as on the command line.", examples=[{"length_penalty": 0.6}]),
 ]
 CAT = "the black cat ate the mouse"
 
@@ -30,11 +30,11 @@ class TranslateBody(Body):
     """Texts for one run."""
 
     run: Annotated[str, Field(max_length=NAME, description="The name of a run.", examples=["demo"])]
-    texts: Annotated[list[str], Field(description="What to translate; each text by itself.", examples=[[CAT]])]
+    texts: Annotated[list[str], Field(description="The texts; each is translated by itself.", examples=[[CAT]])]
     beam: Annotated[int, Field(ge=1, le=BEAM, description="Hypotheses kept at each step; 1 is greedy.")] = 5
     best: Annotated[int, Field(ge=1, le=BEAM, description="Translations of each text, best first.")] = 1
-    alignment: Annotated[bool, Field(description="Whether to say which source word each word looked at.")] = True
-    doubt: Annotated[bool, Field(description="Whether to say how far to doubt each translation, and why.")] = False
+    alignment: Annotated[bool, Field(description="Whether to link each word with its source words.")] = True
+    doubt: Annotated[bool, Field(description="Whether to estimate the doubt of each translation.")] = False
     prefix: Annotated[str, Field(max_length=LINE, description="What each translation begins with.")] = ""
     decode: Decode = None
 
@@ -45,9 +45,9 @@ class OutputAnswer(BaseModel):
     text: Annotated[str, Field(examples=["le chat noir a mangé la souris"])]
     words: list[str]
     log_probability: Annotated[float, Field(description="Natural logarithm, end included.", examples=[-0.41])]
-    score: Annotated[float, Field(description="What outputs are compared by.", examples=[-0.05])]
+    score: Annotated[float, Field(description="The score by which outputs are ranked.", examples=[-0.05])]
     links: list[WordLink]
-    doubt: Annotated[Doubt | None, Field(description="Null where it was not asked for.")] = None
+    doubt: Annotated[Doubt | None, Field(description="Null if it was not asked for.")] = None
 
 
 class TranslationAnswer(BaseModel):
@@ -56,10 +56,10 @@ class TranslationAnswer(BaseModel):
     source: str
     source_words: list[str]
     outputs: list[OutputAnswer]
-    aligner: Annotated[str, Field(description="Where the links were read; empty where there are none.")]
-    warning: Annotated[str, Field(description="What the reader should know; empty if all is as usual.")]
+    aligner: Annotated[str, Field(description="The attention that links were read from; empty if there are none.")]
+    warning: Annotated[str, Field(description="A remark for the reader; empty if there is none.")]
     unknown: Annotated[tuple[Unknown, ...], Field(description="Words that the run has never seen.")]
-    read_as: Annotated[str, Field(description="How the text was read, where that differs from how it is written.")]
+    read_as: Annotated[str, Field(description="How the model read the text, if that differs from how it is written.")]
     sentences: Annotated[list[Sentence], Field(description="Where its sentences are; each was translated by itself.")]
 
 
@@ -68,7 +68,7 @@ class TranslateAnswer(BaseModel):
 
     run: str
     translations: list[TranslationAnswer]
-    milliseconds: Annotated[float, Field(description="From the arrival of the request, waiting included.")]
+    milliseconds: Annotated[float, Field(description="From the arrival of the request, including waiting.")]
 
 
 router = APIRouter(prefix="/api/v1/translate", tags=["translate"])
@@ -76,7 +76,7 @@ router = APIRouter(prefix="/api/v1/translate", tags=["translate"])
 
 @router.post("")
 async def translate(request: Request, body: TranslateBody) -> TranslateAnswer:
-    """Translate texts with one run. Texts of all clients that wait at the same time share batches."""
+    """Translate texts with one run. Waiting texts of all clients share batches."""
     started = time.perf_counter()
     library: Library = request.app.state.library
     library.limits.check(body.texts)

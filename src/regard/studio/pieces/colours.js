@@ -13,7 +13,7 @@ export const COLOURS = {
   },
 };
 
-// Of text upon them.
+// Of text on them.
 export const INKS = {
   sequential: {
     light: "#000000 #000000 #000000 #000000 #000000 #000000 #000000 #000000 #000000 #000000 #000000 #000000 #000000 #000000 #000000 #000000 #000000 #000000 #000000 #000000 #000000 #000000 #000000 #000000 #000000 #000000 #000000 #ffffff #ffffff #ffffff #ffffff #ffffff #ffffff #ffffff #ffffff #ffffff #ffffff #ffffff #ffffff #ffffff #ffffff".split(" "),

@@ -124,7 +124,7 @@ export function setup({folder, task, text, layer, head, word, side}) {
   return [
     "import torch",
     translates ? "import regard" : "from regard.tasks.load import load_predictor",
-    "from regard.explain.walk import walk_text",
+    "from regard.explain.walkthrough.walk import walk_text",
     "",
     `walk = walk_text(${load}(${JSON.stringify(folder)}), ${JSON.stringify(text)}, ${places.join(", ")})`,
   ];
