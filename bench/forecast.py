@@ -109,7 +109,7 @@ def main() -> None:
     asked.add_argument("--seeds", type=int, default=1)
     asked.add_argument("--ledger", action="store_true")
     asked.add_argument("overrides", nargs="*")
-    given = asked.parse_args()
+    given = asked.parse_intermixed_args()
     torch.set_num_threads(1)
     print(f"{'series':9} {'model':28}    MASE     CRPS  in 80 %  in 90 %    first     last")
     for series in given.series.split(","):

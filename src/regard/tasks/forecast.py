@@ -269,7 +269,6 @@ class ForecastTask(Task):
     ) -> None:
         super().__init__(predictor.model, *data, learn, shown)
         self.predictor, self.head = predictor, head_of(predictor.cut)
-        self.widening = 1.0
 
     @classmethod
     def material(cls, files: Files, settings: Settings) -> Material:
@@ -311,25 +310,21 @@ class ForecastTask(Task):
         real = (missing == 0) & masks.padding(batch.target_out)[..., None]
         return (self.head.loss(found, truth) * real).sum() / self.predictor.channels
 
-    def validate(self, device: torch.device) -> Scores:
-        """The score is the error of its own medians, in percent of that of the naive forecast. Where the loss is the
-        lowest so far, the run remembers how much wider intervals would have to be to hold what they say."""
-        scores = super().validate(device)
-        run = self.predictor.run
-        if run is not None and scores.loss < _calibration(run).get("loss", math.inf):
-            with new_file(run.calibration) as file:
-                file.write(json.dumps({"loss": scores.loss, "widening": self.widening}).encode())
-        return Scores(scores.loss, scores.score, scores.name, higher_is_better=False, written=scores.written)
-
-    def score(self, device: torch.device) -> tuple[float, str, Sequence[str]]:
-        name, predictor = "% of naive error", replace(self.predictor, device=device)
+    def score(self, device: torch.device, loss: float) -> Scores:
+        """The error of its own medians, in percent of that of the naive forecast. Where the loss is the lowest so far,
+        the run keeps how much wider intervals would have to be to hold what they say."""
+        predictor, run, totals = replace(self.predictor, device=device), self.predictor.run, np.zeros(2)
         contexts, truths = (predictor.series(side) for side in zip(*self.samples, strict=True))
-        found, cut, totals = predictor.forecast(contexts), predictor.cut, np.zeros(2)
-        self.widening = widening(np.stack(truths), np.stack(found))
+        found = predictor.forecast(contexts)
         for context, truth, each in zip(contexts, truths, found, strict=True):
-            guesses = each[..., MEDIAN], naive(context, cut.horizon, cut.season)
+            guesses = each[..., MEDIAN], naive(context, len(truth), predictor.cut.season)
             totals += [np.nansum(np.abs(truth - guess) / predictor.vectors.deviation) for guess in guesses]
-        return float(100 * totals[0] / max(totals[1], 1e-9)), name, [written(each[..., MEDIAN]) for each in found]
+        if run is not None and loss < _calibration(run).get("loss", math.inf):
+            with new_file(run.calibration) as file:
+                wider = widening(np.stack(truths), np.stack(found))
+                file.write(json.dumps({"loss": loss, "widening": wider}).encode())
+        share, outputs = float(100 * totals[0] / max(totals[1], 1e-9)), [written(each[..., MEDIAN]) for each in found]
+        return Scores(loss, share, "% of naive error", higher_is_better=False, written=outputs)
 
 
 def open_forecaster(run: Run, device: str = "cpu", checkpoint_name: str | None = None) -> Forecaster:
