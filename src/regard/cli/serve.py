@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from regard.serve.library import Library
     from regard.settings.call import CallSettings, ServeSettings
 
+Host = Annotated[str | None, typer.Option(help="The address to listen on; any but this machine's needs a token.")]
 Port = Annotated[int, typer.Option(help="The port to listen on; 0 takes any that is free.", min=0, max=65535)]
 SHORTEST_TOKEN = 16  # characters
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
@@ -39,13 +40,14 @@ def serve(
         with_settings("[RUN]...", "Run folders."),
     ] = None,
     runs: Annotated[Path | None, typer.Option(help="Serve all runs in this folder, too.")] = None,
+    host: Host = None,
     port: Port = 5000,
 ) -> None:
     """Serve runs over HTTP: LibreTranslate's API, /api/v1, /metrics; /docs lists all routes."""
     from regard.runs.folder import Run
 
     overrides, paths = apart(named or ())
-    call = called("serve", overrides)
+    call = called("serve", overrides, {"serve.host": host})
     folders = [Run.open(Path(path)).folder for path in paths]
     if not folders and runs is None:
         raise SettingsError("regard serve: nothing to serve; name a run, or a folder of them with --runs")
@@ -59,13 +61,14 @@ def studio(
         list[str] | None,
         with_settings("[FOLDER]", "A folder of runs, by default runs; made if it does not exist."),
     ] = None,
+    host: Host = None,
     port: Port = 8765,
 ) -> None:
     """Open the studio in a browser: translate, look inside, train, compare, learn. The API is there as well."""
     overrides, folders = apart(runs or ())
     if folders[1:]:
         raise SettingsError(f"FOLDER = {folders[1]}: the studio shows one folder of runs; put them into one")
-    call = called("studio", overrides)
+    call = called("studio", overrides, {"serve.host": host})
     folder = Path(*(folders or ["runs"]))
     _serve(call, common(context), port, folder, (), studio=True, log=bool(call.serve.log))
 

@@ -35,7 +35,7 @@ def listen(host: str, port: int) -> socket.socket:
             raise ResourceError(
                 f"--port = {port}: is taken by another program; use another, or 0 for any that is free"
             ) from None
-        raise ResourceError(f"serve.host = {host}, --port = {port}: {problem.strerror or problem}") from None
+        raise ResourceError(f"--host = {host}, --port = {port}: {problem.strerror or problem}") from None
     return bound
 
 

@@ -363,7 +363,7 @@ def test_a_port_that_is_taken_is_one_line_and_exit_code_5(runs: Path, capsys: Ca
         (
             ["serve", "--runs", "x", "--port", "0", "serve.host=192.0.2.1", f"serve.token={'t' * 16}"],
             5,
-            "serve.host = 192.0.2.1, --port = 0:",
+            "--host = 192.0.2.1, --port = 0:",
         ),
         (["serve", "--runs", "x", f"serve.token={'t' * 15}"], 2, "serve.token = 15 characters: too short, it could be"),
         (["serve", "--runs", "x", "serve.admin_token=t"], 2, "serve.admin_token = 1 characters: too short"),
@@ -418,7 +418,7 @@ def test_a_token_is_shown_only_when_it_was_made_up(
     monkeypatch.setattr(verb.webbrowser, "open", opened.append)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     given = [f"serve.token={token}"] if token else []
-    assert run(["studio", str(runs), "serve.host=0.0.0.0", "--port", "0", "--json", *given]) == 0
+    assert run(["studio", str(runs), "--host", "0.0.0.0", "--port", "0", "--json", *given]) == 0
     said = capsys.readouterr()
     assert ("made up for this start" in said.err) is shown
     assert OURS not in said.err + said.out

@@ -179,15 +179,23 @@ async def download_file(request: Request, name: str) -> Response:
     return Response(content, media_type="application/octet-stream", headers=headers)
 
 
+class Language(BaseModel):
+    """A language, and into which it can be translated."""
+
+    code: str
+    name: str
+    targets: list[str]
+
+
 @router.get("/languages")
-async def languages(request: Request) -> list[dict[Literal["code", "name", "targets"], str | list[str]]]:
+async def languages(request: Request) -> list[Language]:
     """The languages, and into which each can be translated."""
     if not request.scope.get(AUTHORIZED, True):
         await _question(request, LibreBody)
     known = await current_pairs(request.app.state.library)
     codes = dict.fromkeys(code for pair in known for code in (pair.source, pair.target))
     return [
-        {"code": code, "name": name_of(code), "targets": [pair.target for pair in known if pair.source == code]}
+        Language(code=code, name=name_of(code), targets=[pair.target for pair in known if pair.source == code])
         for code in codes
     ]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated
 
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
@@ -32,17 +32,28 @@ class PredictBody(Body):
     decode: Decode = None
 
 
+class TaggedWord(BaseModel):
+    """A word with its tag."""
+
+    word: str
+    tag: str
+    probability: float
+
+
+class ClassProbability(BaseModel):
+    """A class with its probability."""
+
+    label: str
+    probability: float
+
+
 class Prediction(BaseModel):
     """The prediction for one text. Which fields are filled depends on the task of the run."""
 
     text: str
-    tags: Annotated[
-        list[dict[Literal["word", "tag", "probability"], str | float]],
-        Field(description="Of a tagger: one for each word, with its probability."),
-    ] = []
+    tags: Annotated[list[TaggedWord], Field(description="Of a tagger: one for each word.")] = []
     classes: Annotated[
-        list[dict[Literal["label", "probability"], str | float]],
-        Field(description="Of a classifier: all classes, the most probable first."),
+        list[ClassProbability], Field(description="Of a classifier: all classes, the most probable first.")
     ] = []
     continuation: Annotated[str, Field(description="Of a language model: the text that follows.")] = ""
     score: Annotated[float | None, Field(description="Of a continuation: its log-probability over its length.")] = None
