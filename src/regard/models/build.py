@@ -34,18 +34,16 @@ from regard.models.recurrent import (
 )
 from regard.models.transformer import Positions, TransformerDecoder, TransformerEncoder
 from regard.nn.attention import (
+    NORMALISERS,
     AdditiveScore,
     Attention,
     CosineScore,
     GeneralScore,
     InnerScore,
     MonotonicWindow,
-    Normaliser,
     PredictedWindow,
     Projections,
     Score,
-    relu,
-    softmax,
 )
 from regard.nn.embeddings import (
     Embedding,
@@ -266,16 +264,6 @@ def _score(name: knobs.ScoreName, heads: int, query_width: int, key_width: int, 
             assert_never(name)
 
 
-def _normaliser(name: Literal["softmax", "relu"]) -> Normaliser:
-    match name:
-        case "softmax":
-            return softmax
-        case "relu":
-            return relu
-        case _:
-            assert_never(name)
-
-
 def _window(window: knobs.WindowSettings, width: int) -> MonotonicWindow | PredictedWindow | None:
     match window.kind:
         case "none":
@@ -297,7 +285,7 @@ def _recurrent_attention(attention: knobs.RecurrentAttention, query: int, source
         _score(attention.score, attention.heads, query_head, key_head, attention.hidden),
         heads=attention.heads,
         projections=projections,
-        normaliser=_normaliser(attention.normaliser),
+        normaliser=NORMALISERS[attention.normaliser],
         hard=attention.selection == "hard",
         window=_window(attention.window, query),
     )
@@ -401,7 +389,7 @@ def _transformer_attention(
         _score(attention.score, model.heads, width, width),
         heads=model.heads,
         projections=Projections(model.width, model.width, model.width),
-        normaliser=_normaliser(attention.normaliser),
+        normaliser=NORMALISERS[attention.normaliser],
         hard=attention.selection == "hard",
         straight=True,
         window=_window(attention.window, model.width),

@@ -200,6 +200,9 @@ def relu(scores: Tensor, mask: Tensor | None = None) -> Tensor:
     return positive / torch.where(total > 0, total, 1.0)
 
 
+NORMALISERS: dict[str, Normaliser] = {"softmax": softmax, "relu": relu}  # by their names in the settings
+
+
 def one_hot_choice(weights: Tensor, *, sample: bool) -> tuple[Tensor, Tensor]:
     """Hard attention: one key instead of a mixture. Returns the one-hot rows and their log-probabilities.
 

@@ -664,7 +664,7 @@ class Settings(Frozen):
                 "train.alignment.kind = guided: needs a model that attends to the source; use 'none', or the task "
                 "translate with a model.decoder that attends"
             )
-        if attention.selection == "hard" or attention.normaliser == "relu":
+        if attention.selection == "hard" or attention.normaliser != "softmax":
             raise SettingsError(
                 "train.alignment.kind = guided: needs cross-attention with a weight for every source word; use "
                 "selection = 'soft' and normaliser = 'softmax'"

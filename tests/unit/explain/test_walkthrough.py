@@ -24,6 +24,7 @@ from regard.explain.walkthrough.render import headline, markdown, table, termina
 from regard.explain.walkthrough.step import Step, Walkthrough
 from regard.explain.walkthrough.walk import NoSuchPlaceError, walkthrough
 from regard.models.generator import EncoderDecoder, Labeller
+from regard.nn import attention
 from regard.nn.layers import BatchNorm
 from regard.tasks.labels import Reader
 from regard.text.vocabulary import END, SILENT
@@ -205,6 +206,20 @@ def test_every_snippet_gives_the_number_shown_and_the_model_used_it(case: str, p
     trace = replay(model, SOURCE, TARGET, detail="all")
     walk = walkthrough(model, SOURCE, TARGET, layer=layer, head=heads - 1, position=position)
     verify(walk, model, trace, 1e-9)
+
+
+def test_a_normaliser_that_nobody_described_is_shown_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    def squared(scores: Tensor, mask: Tensor | None = None) -> Tensor:
+        return attention.relu(scores.masked_fill(scores.isinf(), 0.0).square(), mask)
+
+    monkeypatch.setattr(attention, "squared", squared, raising=False)
+    model = copy.deepcopy(made("transformer-tiny"))
+    for part in model.modules():
+        if isinstance(part, attention.Attention):
+            part.normaliser = squared
+    walk = walkthrough(model, SOURCE, TARGET, position=3)
+    verify(walk, model, replay(model, SOURCE, TARGET, detail="all"), 1e-9)
+    assert sum("squared(scores" in step.snippet for step in walk) == 3
 
 
 @pytest.mark.parametrize("case", ["bahdanau", "both ways, LSTM"])

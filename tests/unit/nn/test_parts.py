@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import get_args
 
 import pytest
 import torch
@@ -13,6 +14,7 @@ import regard
 from regard.models.transformer import TransformerDecoder
 from regard.nn import masks, recurrent
 from regard.nn.attention import (
+    NORMALISERS,
     AdditiveScore,
     Attention,
     CosineScore,
@@ -40,6 +42,7 @@ from regard.nn.layers import GatedFeedForward
 from regard.nn.observe import UNOBSERVED, Recorder
 from regard.nn.recurrent import ELMAN, LSTM, Layer, Stack
 from regard.nn.state import Cache
+from regard.settings import AttentionSettings
 
 # Embeddings
 
@@ -105,6 +108,10 @@ def test_no_mask_at_all_is_none() -> None:
 def test_relu_weights_sum_to_one_where_any_is_positive_and_are_zero_elsewhere() -> None:
     scores = torch.tensor([[1.0, 3.0, -2.0], [-1.0, -1.0, -1.0]])
     torch.testing.assert_close(relu(scores), torch.tensor([[0.25, 0.75, 0.0], [0.0, 0.0, 0.0]]))
+
+
+def test_settings_name_every_normaliser() -> None:
+    assert get_args(AttentionSettings.model_fields["normaliser"].annotation) == tuple(NORMALISERS)
 
 
 @pytest.mark.parametrize("normaliser", [softmax, relu])

@@ -116,7 +116,7 @@ def _check_attention(attention: Attention, where: str) -> None:
     elif isinstance(attention.score, CosineScore):
         wrong = "score = cosine"
     elif attention.normaliser is not softmax:
-        wrong = "normaliser = relu"
+        wrong = f"normaliser = {attention.normaliser.__name__}"
     elif attention.hard:
         wrong = "selection = hard"
     elif attention.window is not None:

@@ -16,6 +16,7 @@ from regard.nn.attention import (
     MonotonicWindow,
     PredictedWindow,
     relu,
+    softmax,
 )
 
 
@@ -216,6 +217,9 @@ def _weights(asking: Asking, scores: Value, centre: Value | None) -> Value:
         kind = "relu"
         snippet = ["positive = scores.relu()", "total = positive.sum(-1, keepdim=True)"]
         snippet.append("result = positive / torch.where(total > 0, total, 1.0)")
+    elif attention.normaliser is not softmax:
+        kind, name = "normaliser", attention.normaliser.__name__
+        snippet = [f"from regard.nn.attention import {name}", f"result = {name}(scores, scores > float('-inf'))"]
     window = attention.window if isinstance(attention.window, PredictedWindow) else None
     name = "probabilities" if attention.hard else "weights" if window is None else "shares"
     weights = asking.write(kind, name, {"scores": scores}, snippet, keys, recorded=name != "shares")

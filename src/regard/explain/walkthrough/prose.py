@@ -190,6 +190,11 @@ Scores below zero count nothing; the others are divided by their sum.
 α = max(e, 0) / Σ max(e, 0)
 $ \alpha_{ts} = \frac{\max(e_{ts}, 0)}{\sum_{s'} \max(e_{ts'}, 0)}
 
+normaliser: The weights
+Each row of scores becomes weights by a function of its own, exactly 0 where hidden. The code below names it.
+α = normalise(e)
+$ \alpha_{ts} = \mathrm{normalise}(e_t)_s
+
 hard: Hard choice
 One place instead of a mixture: the most probable (in training it is drawn).
 α = 1 at the largest, else 0
