@@ -140,7 +140,7 @@ def load_predictor(
         return load(folder, device=device, engine=engine, tell=tell, checkpoint_name=checkpoint_name)
     found = task_of(run.settings.task).load(run, torch.device(device), checkpoint_name)
     if found.task == "forecast":
-        raise ModelError(f"{folder}: is a run for task 'forecast'; use regard predict, evaluate or explain")
+        raise ModelError(f"{folder}: is a run for task 'forecast'; use regard predict")
     return found
 
 
