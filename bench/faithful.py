@@ -6,7 +6,8 @@
 
 Without files, the sentences are of the test part of the built-in corpus, with its gold links, the reference given. With
 them, they are those of the files. What each run has is kept as ``regard faithful`` keeps it, so that the runs show it
-first from then on. Beside the table stands by how much the fewest errors are fewer than those of mean cross-attention.
+first from then on. Below the table stand the marks: the fewest errors are to be 30 % fewer than those of mean
+cross-attention, and the most faithful method is to be better than random order beyond its interval.
 ``--greek`` writes the verses and gold links of the Greek New Testament of the package bible-alignments as such files
 (grc.txt, en.txt, grc-en.align), to train and to measure with. ``--train PRESET`` makes the run RUN first, with the
 settings of ``regard demo`` but so many ``--steps``. ``--ledger`` appends the results to bench/ledger.jsonl.
@@ -37,6 +38,7 @@ from regard.settings.demo import demo_settings
 from regard.tasks.load import load
 from regard.trainer import start as training
 
+FEWER = 0.3  # errors than mean cross-attention
 FIGURES = (*("faithfulness", "comprehensiveness", "sufficiency", "agreement", "redrawn", "error_rate", "riddles"),)
 Texts = list[tuple[str, str | None]]
 
@@ -129,20 +131,38 @@ def measure(run: Path, arguments: argparse.Namespace) -> None:
     found = faithful(translator, texts, golds, named=name, how=how, tell=LineCounter("measured", what="sentences"))
     found.save(translator.loaded_from.cache)
     print(run, *lines_of(found), sep="\n", flush=True)
-    best, rate, mean, less = gain(found)
-    print(f"fewest errors: {best} {rate:.3f}, mean cross-attention {mean:.3f}: {less:.0%} fewer", flush=True)
+    print(*marks(found), sep="\n", flush=True)
     if arguments.ledger:
-        rows = {
-            each.method: {
-                name: [round(end, 3) for end in figure]
-                for name in FIGURES
-                if (figure := getattr(each, name)) is not None
-            }
-            for each in found.methods
+        record(run, found, name)
+
+
+def marks(found: Faithfulness) -> list[str]:
+    """What the table has to show, and whether it does."""
+    best, rate, mean, less = gain(found)
+    first, chance = found[found.best].faithfulness, found[RANDOM].faithfulness
+    lines = [
+        f"fewest errors: {best} {rate:.3f}, mean cross-attention {mean:.3f}: {less:.0%} fewer, "
+        f"{'met' if less >= FEWER else 'missed'}: {FEWER:.0%}",
+        f"most faithful: {found.best} {first[0]:.3f} [{first[1]:.3f}, {first[2]:.3f}], random order {chance[0]:.3f} "
+        f"[{chance[1]:.3f}, {chance[2]:.3f}], {'met' if first[1] > chance[2] else 'missed'}: intervals apart",
+    ]
+    if found.aligner is not None:
+        rate, low, high = found.aligner
+        lines.append(f"the run's own links: {rate:.3f} [{low:.3f}, {high:.3f}]")
+    return lines
+
+
+def record(run: Path, found: Faithfulness, name: str) -> None:
+    best, _, _, less = gain(found)
+    rows = {
+        each.method: {
+            figure: [round(end, 3) for end in ends] for figure in FIGURES if (ends := getattr(each, figure)) is not None
         }
-        about = {"run": run.name, "on": name, "sentences": found.sentences, "words": found.words, "best": found.best}
-        links = {"fewest_errors": best, "fewer_than_mean_attention": round(less, 3), "aligner": found.aligner}
-        enter("faithful", {**about, **links, "methods": rows}, "python " + " ".join(sys.argv))
+        for each in found.methods
+    }
+    about = {"run": run.name, "on": name, "sentences": found.sentences, "words": found.words, "best": found.best}
+    links = {"fewest_errors": best, "fewer_than_mean_attention": round(less, 3), "aligner": found.aligner}
+    enter("faithful", {**about, **links, "methods": rows}, "python " + " ".join(sys.argv))
 
 
 if __name__ == "__main__":

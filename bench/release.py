@@ -28,7 +28,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 LARGEST = 6_000_000  # bytes of the wheel
-NEEDED = ("demo/best", "studio/index.html", "manual/index.html", "cli/completion.json", "py.typed")
+SEARCH = "manual/search/search_index.js"
+NEEDED = ("demo/best", "studio/index.html", "manual/index.html", SEARCH, "cli/completion.json", "py.typed")
+ELSEWHERE = re.compile(r'<(?:script|link|img|iframe)\b[^>]*\b(?:src|href)="?(?:https?:)?//')
 FORBIDDEN = re.compile(r"__pycache__|\.pyc$|/\.|^(?!regard/|regard-)")
 SENTENCE = "The black cat ate the mouse."
 CLEAN = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV", "_REGARD"))}
@@ -73,10 +75,13 @@ def check(wheel: Path) -> str:
         names = archive.namelist()
         (place,) = (name for name in names if name.endswith(".dist-info/METADATA"))
         metadata = archive.read(place).decode()
+        pages = {name: archive.read(name).decode() for name in names if "/manual/" in name and name.endswith(".html")}
     strange = [name for name in names if FORBIDDEN.search(name)]
     must(not strange, f"{wheel.name}: has {', '.join(strange[:5])}, which nobody needs")
     missing = [name for name in NEEDED if f"regard/{name}" not in names]
     must(not missing, f"{wheel.name}: has no {', '.join(missing)}; `make site` writes the manual")
+    asking = [name for name, page in pages.items() if ELSEWHERE.search(page)]
+    must(not asking, f"{wheel.name}: {', '.join(asking[:5])} load something from another host")
     version = re.search(r"^Version: (.+)$", metadata, re.MULTILINE)
     must(version, f"{wheel.name}: no version")
     assert version is not None

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from latex2mathml.converter import convert
+from mkdocs.plugins import event_priority
 from mkdocs.structure.files import File
 
 ROOT = Path(__file__).parents[1]
@@ -131,6 +132,7 @@ def _marked(text: str) -> str:
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", text)
 
 
+@event_priority(-200)  # after the plugin `offline`, which makes a script of the search index
 def on_post_build(config: Any, **_: Any) -> None:
     """Take away what no reader of this site asks for: maps of scripts, and search in languages that it has not."""
     site = Path(config.site_dir)

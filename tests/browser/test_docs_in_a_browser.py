@@ -50,7 +50,7 @@ def test_the_page_is_short_and_what_has_fields_unfolds(page: Any) -> None:
     page.goto("/docs")
     operation = page.locator("[data-operation='get /api/v1/runs/{run}']")
     operation.locator("summary").first.click()
-    assert page.get_by_role("link", name="openapi.json").get_attribute("href") == "/openapi.json"
+    assert page.get_by_role("link", name="openapi.json", exact=True).get_attribute("href") == "/openapi.json"
     assert operation.locator("caption").all_text_contents() == ["Answer"]  # and not "Get" under "GET"
     for name, field in (("Settings", "train"), ("Progress", "epoch")):
         operation.get_by_text(f"fields of {name}", exact=True).click()
@@ -65,11 +65,11 @@ def test_a_service_without_a_studio_says_what_is_here(
     with serving.on_a_port(runs, studio=False) as address:
         page = browser.new_page(viewport={"width": width, "height": 900}, base_url=address)
         page.goto("/")
-        page.get_by_role("rowheader", name="bahdanau").wait_for()
+        page.get_by_role("rowheader", name="bahdanau", exact=True).wait_for()
         assert f"curl {address}/translate" in page.locator("#command").text_content()
         page.get_by_role("button", name="Translate", exact=True).click()
         page.get_by_text("(run ").wait_for()
-        page.get_by_label("Text").fill("it's late")
+        page.get_by_role("textbox", name="Text", exact=True).fill("it's late")
         assert page.locator("#command").text_content().endswith("'q=it'\\''s late' -d source=en -d target=fr")
         accessible(page)
         fits(page)

@@ -57,7 +57,7 @@ def test_more_or_less_of_what_was_pruned_is_drawn(page: Any) -> None:
     page.get_by_role("button", name="Edit", exact=True).click()
     page.get_by_label("Pruned", exact=True).select_option("0")
     assert page.locator(".tree g.pruned").count() == 0
-    assert "pruned=0" in page.url
+    page.wait_for_url(lambda url: "pruned=0" in url)
 
 
 def test_a_click_on_a_node_forces_its_prefix_and_back_takes_it_away(page: Any, ask: Ask) -> None:
@@ -75,7 +75,7 @@ def test_a_click_on_a_node_forces_its_prefix_and_back_takes_it_away(page: Any, a
     page.locator(".forced-row").wait_for()
     forced = searched(ask, prefix=other["text"])
     wait_for_output(page, forced["text"])
-    assert "prefix=" in page.url
+    page.wait_for_url(lambda url: "prefix=" in url)
     assert page.locator(".best").inner_text().startswith(other["text"])
     assert page.locator(".tree g.forced").count() >= 1
     page.go_back()
@@ -176,9 +176,9 @@ def test_an_example_where_a_wider_beam_differs_is_offered_only_if_it_does(page: 
     page.route("**/api/v1/translate", translated)
     page.goto(ADDRESS)
     page.get_by_role("button", name="Edit", exact=True).click()
-    page.get_by_role("button", name="one thing").wait_for()
-    page.get_by_role("button", name="Find one where a wider beam").click()
-    page.get_by_role("button", name="the cat slept beams of 1 and 5 differ").click()
+    page.get_by_role("button", name="one thing", exact=True).wait_for()
+    page.get_by_role("button", name="Find one where a wider beam finds another output", exact=True).click()
+    page.get_by_role("button", name="the cat slept beams of 1 and 5 differ", exact=True).click()
     page.wait_for_function("() => location.hash.includes('the+cat+slept') && location.hash.includes('beam=5')")
 
 
@@ -195,9 +195,9 @@ def test_of_a_paragraph_the_person_chooses_the_sentence(page: Any) -> None:
     page.route("**/api/v1/beam", answer)
     page.goto("/#beam?run=transformer-tiny&text=the+cat.+the+dog+slept&beam=2")
     page.locator(".tree svg").wait_for()
-    page.get_by_role("group", name="Which sentence").get_by_role("button").nth(1).press("Enter")
+    page.get_by_role("group", name="Which sentence", exact=True).get_by_role("button").nth(1).press("Enter")
     page.wait_for_function("() => document.querySelector('.unknown')?.textContent === 'dog'")
-    assert "sentence=1" in page.url
+    page.wait_for_url(lambda url: "sentence=1" in url)
     assert page.locator(".warning").inner_text() == "Beware."
 
 

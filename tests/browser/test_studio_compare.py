@@ -15,12 +15,12 @@ def test_two_runs_are_compared_and_opened_side_by_side(
 ) -> None:
     page.goto("/#compare?runs=transformer-tiny,bahdanau")
     assert page.get_by_role("button", name="Compare", exact=True).is_enabled()
-    page.get_by_label("Sentences at most").fill("40")
+    page.get_by_label("Sentences at most", exact=True).fill("40")
     page.get_by_label("Beam", exact=True).fill("1")
     accessible(page)
     page.get_by_role("button", name="Compare", exact=True).click()
     page.locator(".compare-progress progress").wait_for()
-    page.get_by_role("heading", name="Is it luck?").wait_for(timeout=180_000)
+    page.get_by_role("heading", name="Is it luck?", exact=True).wait_for(timeout=180_000)
     job = page.url.split("job=")[1]
     found = page.request.get(f"/api/v1/jobs/{job}").json()["result"]
     cells = page.locator("table.scores tbody tr").first.locator("td").first.inner_text()
@@ -46,9 +46,9 @@ def test_two_runs_are_compared_and_opened_side_by_side(
     page.set_viewport_size({"width": 380, "height": 800})
     fits(page)
     page.reload()  # the address knows the job
-    page.get_by_role("heading", name="Is it luck?").wait_for(timeout=60_000)
-    page.get_by_role("link", name="Look inside bahdanau at this sentence").first.click()
-    assert "#look?run=bahdanau&text=" in page.url
+    page.get_by_role("heading", name="Is it luck?", exact=True).wait_for(timeout=60_000)
+    page.get_by_role("link", name="Look inside bahdanau at this sentence", exact=True).first.click()
+    page.wait_for_url(lambda url: "#look?run=bahdanau&text=" in url)
 
 
 def test_what_cannot_be_compared_is_said_before_it_is_tried(page: Any) -> None:
@@ -90,9 +90,9 @@ def test_with_one_run_a_second_is_offered(page_of: Callable[[Path], Any], runs: 
     page = page_of(tmp_path / "runs")
     page.route("**/api/v1/runs", lambda route: alone(route, "lstm"))
     page.goto("/#compare")
-    page.get_by_role("heading", name="A second run is needed").wait_for()
-    page.get_by_role("link", name="Train another").click()
-    page.get_by_role("heading", level=1, name="Train").wait_for()
+    page.get_by_role("heading", name="A second run is needed", exact=True).wait_for()
+    page.get_by_role("link", name="Train another", exact=True).click()
+    page.get_by_role("heading", level=1, name="Train", exact=True).wait_for()
 
 
 def alone(route: Any, name: str) -> None:
@@ -112,5 +112,5 @@ def test_a_job_that_is_not_there_is_complained_of_in_place(page: Any, heard: lis
 def test_without_runs_the_page_says_what_to_do(empty_page: Any, fits: Callable[[Any], None], width: int) -> None:
     empty_page.set_viewport_size({"width": width, "height": 800})
     empty_page.goto("/#compare")
-    empty_page.get_by_role("link", name="Train the demo").wait_for()
+    empty_page.get_by_role("link", name="Train the demo", exact=True).wait_for()
     fits(empty_page)

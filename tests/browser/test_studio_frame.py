@@ -37,7 +37,7 @@ def test_the_links_of_the_navigation_take_the_run_and_the_text_along(page: Any) 
     page.goto("/#beam?run=lstm&text=the+cat&beam=2")
     page.locator("#pages a", has_text="Translate").click()
     page.locator("textarea").wait_for()
-    assert page.url.endswith("#translate?run=lstm&text=the+cat")
+    page.wait_for_url(lambda url: url.endswith("#translate?run=lstm&text=the+cat"))
     assert page.locator("textarea").input_value() == "the cat"
     assert page.title() == "Translate · Regard"
     page.go_back()
@@ -80,11 +80,11 @@ def test_the_theme_is_the_systems_until_it_is_switched_and_is_then_remembered(pa
     page.emulate_media(color_scheme="dark")
     page.goto("/#translate")
     assert page.evaluate(PAPER) == DARK
-    page.get_by_role("button", name="Light or dark").click()
+    page.get_by_role("button", name="Light or dark", exact=True).click()
     assert page.evaluate(PAPER) == "rgb(255, 255, 255)"
     page.reload()
     assert page.evaluate(PAPER) == "rgb(255, 255, 255)"
-    page.get_by_role("button", name="Light or dark").click()  # what the system has: follow it again
+    page.get_by_role("button", name="Light or dark", exact=True).click()  # what the system has: follow it again
     page.emulate_media(color_scheme="light")
     assert page.evaluate(PAPER) == "rgb(255, 255, 255)"
 
@@ -107,13 +107,13 @@ def test_the_skip_link_leads_past_the_navigation_and_leaves_the_address(page: An
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     assert page.evaluate("document.activeElement.id") == "page"
-    assert page.url.endswith("#beam?run=lstm")
+    page.wait_for_url(lambda url: url.endswith("#beam?run=lstm"))
 
 
 @pytest.mark.parametrize("name", ["translate", "beam"])
 def test_without_a_run_a_page_offers_to_train_one(empty_page: Any, name: str, accessible: Check) -> None:
     empty_page.goto(f"/#{name}")
-    link = empty_page.get_by_role("link", name="Train the demo")
+    link = empty_page.get_by_role("link", name="Train the demo", exact=True)
     link.wait_for()
     assert link.get_attribute("href").startswith("#train?")
     accessible(empty_page)
@@ -125,7 +125,7 @@ def test_a_service_that_went_away_is_a_line_and_a_second_try(page: Any, heard: l
     page.get_by_role("alert").wait_for()
     assert "does not answer" in page.get_by_role("alert").inner_text()
     page.unroute("**/api/v1/runs")
-    page.get_by_role("button", name="Try again").click()
+    page.get_by_role("button", name="Try again", exact=True).click()
     page.locator("textarea").wait_for()
     heard.clear()  # the browser tells of the request that failed
 
@@ -193,7 +193,7 @@ def test_a_page_that_is_left_at_once_is_not_shown_and_its_questions_are_stopped(
 def test_of_eight_runs_a_page_shows_the_best_and_the_address_says_so(eight_page: Any, name: str) -> None:
     eight_page.goto(f"/#{name}")
     eight_page.wait_for_function("() => location.hash.includes('run=')")
-    assert "run=zebra" in eight_page.url
+    eight_page.wait_for_url(lambda url: "run=zebra" in url)
     eight_page.locator("main h1").wait_for()
     for link in eight_page.locator("#pages a:not([href='#train'])").all():
         assert "run=zebra" in link.get_attribute("href")
@@ -203,12 +203,12 @@ def test_of_eight_runs_the_persons_choice_comes_before_the_best(eight_page: Any)
     eight_page.goto("/#translate")
     chooser = eight_page.get_by_label("Run", exact=True)
     chooser.select_option("middling")
-    assert "your last choice" in eight_page.locator(".output").first.inner_text()
+    eight_page.locator(".output", has_text="your last choice").first.wait_for()
     for name in ("look", "beam", "translate"):
         eight_page.goto("about:blank")
         eight_page.goto(f"/#{name}")
         eight_page.wait_for_function("() => location.hash.includes('run=')")
-        assert "run=middling" in eight_page.url
+        eight_page.wait_for_url(lambda url: "run=middling" in url)
 
 
 def test_a_link_shows_its_run_and_does_not_count_as_a_choice(eight_page: Any) -> None:
@@ -218,7 +218,7 @@ def test_a_link_shows_its_run_and_does_not_count_as_a_choice(eight_page: Any) ->
     eight_page.goto("about:blank")
     eight_page.goto("/#translate")
     eight_page.wait_for_function("() => location.hash.includes('run=')")
-    assert "run=zebra" in eight_page.url
+    eight_page.wait_for_url(lambda url: "run=zebra" in url)
 
 
 @pytest.mark.parametrize("name", ["translate", "look", "beam", "meaning", "learn"])
@@ -226,19 +226,21 @@ def test_a_run_that_is_missing_gets_a_sentence_and_never_another_in_its_place(
     eight_page: Any, name: str, accessible: Check
 ) -> None:
     eight_page.goto(f"/#{name}?run=nobody&text=the+cat")
-    eight_page.get_by_role("heading", name="There is no run named nobody here.").wait_for()
-    assert "run=nobody" in eight_page.url
+    eight_page.get_by_role("heading", name="There is no run named nobody here.", exact=True).wait_for()
+    eight_page.wait_for_url(lambda url: "run=nobody" in url)
     assert standing(eight_page) == (f"{PAGES[name]} · Regard", [PAGES[name]])
     accessible(eight_page)
-    eight_page.get_by_role("link", name="Use zebra").click()
+    eight_page.get_by_role("link", name="Use zebra", exact=True).click()
     eight_page.wait_for_function("() => location.hash.includes('run=zebra')")
-    assert "text=the+cat" in eight_page.url
+    eight_page.wait_for_url(lambda url: "text=the+cat" in url)
 
 
 def test_a_run_for_another_task_is_sent_where_it_can_be_used(eight_page: Any) -> None:
     eight_page.goto("/#translate?run=tagger&text=the+cat+sleeps")
-    eight_page.get_by_role("heading", name="tagger tags words; this page is for a run that translates.").wait_for()
-    eight_page.get_by_role("link", name="Try tagger").click()
+    eight_page.get_by_role(
+        "heading", name="tagger tags words; this page is for a run that translates.", exact=True
+    ).wait_for()
+    eight_page.get_by_role("link", name="Try tagger", exact=True).click()
     eight_page.locator(".tagged-word").nth(2).wait_for()
     assert eight_page.locator(".tagged-word b").all_inner_texts() == ["the", "cat", "sleeps"]
 
@@ -257,8 +259,8 @@ def test_train_opens_the_form_whatever_run_was_looked_at(page: Any) -> None:
     page.goto("/#translate?run=lstm")
     page.get_by_label("Run", exact=True).wait_for()
     page.locator("#pages a", has_text="Train").click()
-    page.get_by_role("button", name="Start training").wait_for()
-    assert page.url.endswith("#train")
+    page.get_by_role("button", name="Start training", exact=True).wait_for()
+    page.wait_for_url(lambda url: url.endswith("#train"))
     assert "run=lstm" in page.locator("#pages a", has_text="Translate").get_attribute("href")  # which is not forgotten
 
 

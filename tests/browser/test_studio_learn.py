@@ -207,7 +207,7 @@ def test_word_head_layer_and_part_are_chosen_and_undone(page: Any) -> None:
     assert page.evaluate(SHOWN)["values"] == first
     page.get_by_label("Encoder", exact=True).check()
     page.locator(".guide h2", has_text="Decoder").first.wait_for(state="detached")
-    assert "side=encoder" in page.url
+    page.wait_for_url(lambda url: "side=encoder" in url)
     page.locator(".words button", has_text="cat").click()
     page.locator(".headline", has_text="We follow cat").wait_for()
     wanted = asked(page, "transformer-tiny", side="encoder", word=2)
@@ -260,7 +260,7 @@ def test_another_sentence_and_another_run_are_walked_through(page: Any) -> None:
     page.get_by_role("button", name="Edit", exact=True).click()
     page.get_by_label("Run", exact=True).select_option("lstm")
     page.locator(".guide", has_text="Forget gate").wait_for()
-    assert "run=lstm" in page.url
+    page.wait_for_url(lambda url: "run=lstm" in url)
     assert page.locator(".words").inner_text().count("dog") == 1
 
 
@@ -280,8 +280,8 @@ def test_it_begins_with_a_content_word_and_the_head_that_aligns_best(page: Any, 
     lengths = [len(word.split("'")[-1]) for word in page.locator(".words button").all_inner_texts()]
     assert len(chosen.inner_text().split("'")[-1]) == max(lengths)
     assert "head 2" in page.locator(".headline").inner_text()
-    assert "head=1" in page.url
-    assert "word=" in page.url
+    page.wait_for_url(lambda url: "head=1" in url)
+    page.wait_for_url(lambda url: "word=" in url)
 
 
 def test_after_the_last_step_comes_a_summary_and_the_next_word(page: Any) -> None:
@@ -292,10 +292,10 @@ def test_after_the_last_step_comes_a_summary_and_the_next_word(page: Any) -> Non
     ending = page.locator(".ending")
     assert f"{len(walk['steps'])} steps" in ending.inner_text()
     assert "got a probability of" in ending.inner_text()
-    ending.get_by_role("button", name=f"Now the next word: {walk['target']['words'][2]}").click()
+    ending.get_by_role("button", name=f"Now the next word: {walk['target']['words'][2]} →", exact=True).click()
     page.wait_for_function("() => location.hash.includes('word=2')")
     page.wait_for_selector(f"[data-step='{walk['steps'][0]['name']}']")
-    assert page.locator(".words button[aria-pressed=true]").inner_text() == walk["target"]["words"][2]
+    page.locator(".words button[aria-pressed=true]", has_text=walk["target"]["words"][2]).wait_for()
 
 
 @pytest.mark.parametrize("size", [(1440, 900), (390, 844)])
@@ -346,7 +346,7 @@ def test_rows_of_a_decoder_are_named_after_the_word_predicted_as_in_look_inside(
     heads = page.locator(".numbers tbody th").all_inner_texts()
     assert heads == [piece.replace("￭", "‿") for piece in walk["target"]["pieces"]]
     assert "named after the word that is predicted" in page.locator(".figures").inner_text()
-    page.get_by_role("link", name="This head in Look inside").click()
+    page.get_by_role("link", name="This head in Look inside", exact=True).click()
     page.wait_for_selector(".picture .heatmap")
     rows = page.evaluate("document.querySelector('.picture .heatmap').shown.rows")
     assert rows == walk["target"]["words"]
@@ -362,7 +362,7 @@ def test_a_place_that_is_not_there_is_said_where_it_happened(page: Any, heard: l
 
 def test_without_a_run_the_page_says_what_to_do(empty_page: Any) -> None:
     empty_page.goto("/#learn")
-    empty_page.get_by_role("link", name="Train the demo").wait_for()
+    empty_page.get_by_role("link", name="Train the demo", exact=True).wait_for()
 
 
 @pytest.mark.parametrize(
@@ -399,7 +399,7 @@ def test_learn_fits_and_is_accessible(
 def test_the_short_way_has_about_twelve_steps_of_the_whole_in_its_order(page: Any, run: str, most: int) -> None:
     names = [step["name"] for step in asked(page, run)["steps"]]
     opened(page, f"/#learn?run={run}&text={TEXT}")
-    assert "way=short" in page.url
+    page.wait_for_url(lambda url: "way=short" in url)
     links = page.eval_on_selector_all(
         ".guide a", "links => links.map(a => new URLSearchParams(a.hash.split('?')[1]).get('step'))"
     )

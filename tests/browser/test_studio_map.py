@@ -199,14 +199,13 @@ def test_the_map_is_accessible_and_fits_a_telephone(
 @pytest.mark.parametrize("run", RUNS)
 def test_learn_lights_up_where_one_is_and_the_map_leads_to_its_steps(page: Any, run: str) -> None:
     page.goto(f"/#learn?run={run}&text={TEXT}&word=0")
-    page.wait_for_selector(".where-we-are .lit")
-    assert page.locator(".where-we-are .lit").get_attribute("data-part") == "encoder.embedded"
+    page.wait_for_selector('.where-we-are .lit[data-part="encoder.embedded"]')
     page.click('.where-we-are [data-part="output"]')
     page.wait_for_selector('article.step[data-step="logits"]')
     page.wait_for_selector('.where-we-are .lit[data-part="output"]')
     page.click('.where-we-are [data-part="decoder.0"]')
     page.wait_for_selector('article.step[data-step^="decoder."]')
-    assert page.locator(".where-we-are .lit").get_attribute("data-part") == "decoder.0"
+    page.wait_for_selector('.where-we-are .lit[data-part="decoder.0"]')
 
 
 def test_a_part_leads_from_the_map_to_its_mathematics(page: Any) -> None:

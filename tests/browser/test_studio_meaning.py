@@ -81,7 +81,7 @@ def test_the_points_of_a_layer_move_on_axes_that_stay(page: Any) -> None:
     first = page.evaluate(DOTS)
     at_layer(page, 1)
     assert page.evaluate(DOTS) != first  # at once: the page was asked for less motion
-    assert "layer=1" in page.url
+    page.wait_for_url(lambda url: "layer=1" in url)
     at_layer(page, 0)
     assert page.evaluate(DOTS) == first
 
@@ -123,15 +123,15 @@ def test_each_occurrence_is_shown_with_its_translation_and_links(page: Any) -> N
 def test_sentences_are_added_changed_removed_and_back_undoes(page: Any) -> None:
     opened(page, address())
     page.get_by_role("button", name="Edit", exact=True).click()
-    page.get_by_role("button", name="Add a sentence").click()
+    page.get_by_role("button", name="Add a sentence", exact=True).click()
     page.keyboard.type("the bank slept")
     page.keyboard.press("Enter")
     page.locator(".translated li").nth(2).wait_for()
-    assert "the+bank+slept" in page.url
+    page.wait_for_url(lambda url: "the+bank+slept" in url)
     page.get_by_label("Sentence 3", exact=True).fill("a bank")
     page.keyboard.press("Enter")
     page.locator(".translated li", has_text="a bank").wait_for()
-    page.get_by_role("button", name="Remove sentence 1").click()
+    page.get_by_role("button", name="Remove sentence 1", exact=True).click()
     page.locator(".translated li").nth(2).wait_for(state="detached")
     assert page.get_by_label("Sentence 1", exact=True).input_value() == SENTENCES[1]
     page.go_back()
@@ -156,11 +156,11 @@ def test_a_sentence_without_the_word_says_so_and_keeps_its_number(page: Any) -> 
 def test_an_example_is_taken_and_the_chart_begins_where_it_is_told(page: Any) -> None:
     page.goto(f"/#meaning?run={RUN}")
     page.get_by_role("button", name="Edit", exact=True).click()
-    page.get_by_role("button", name="bat animal or sport").click()
+    page.get_by_role("button", name="bat animal or sport", exact=True).click()
     page.locator(".translated li", has_text="the owl chased").wait_for()
-    assert "word=bat" in page.url
+    page.wait_for_url(lambda url: "word=bat" in url)
     page.locator(".segmented label").nth(2).click()
-    assert "from=2" in page.url
+    page.wait_for_url(lambda url: "from=2" in url)
     names = [one["name"].split()[1] for one in page.evaluate("document.querySelector('.meaning .chart').shown")]
     assert names[:3] == ["1", "2", "4"]
 
@@ -187,7 +187,7 @@ def test_a_word_that_the_run_has_never_seen_is_said_and_not_measured(page: Any) 
     page.goto(address())
     page.get_by_text("has never seen the word").wait_for()
     assert page.locator(".figures").count() == 0
-    page.get_by_role("button", name="Choose another word").click()
+    page.get_by_role("button", name="Choose another word", exact=True).click()
     assert page.evaluate("document.activeElement.value") == "bank"
 
 
@@ -215,7 +215,7 @@ def test_markup_in_a_sentence_is_text(page: Any) -> None:
 
 def test_without_a_run_the_page_says_what_to_do(empty_page: Any) -> None:
     empty_page.goto("/#meaning")
-    empty_page.get_by_role("link", name="Train the demo").wait_for()
+    empty_page.get_by_role("link", name="Train the demo", exact=True).wait_for()
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (380, "dark")])

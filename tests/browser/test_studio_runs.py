@@ -51,7 +51,7 @@ def test_every_task_is_tried_right_there_with_its_own_sentences(
     expected = eight_page.request.get(f"/api/v1/runs/{run}/examples").json()["examples"][0]["text"]
     eight_page.locator(".try-card .examples button").first.click()
     eight_page.locator(answer).first.wait_for()
-    assert eight_page.get_by_label(f"Text for {run}").input_value() == expected
+    assert eight_page.get_by_label(f"Text for {run}", exact=True).input_value() == expected
     assert eight_page.locator(".try button").inner_text() == verb
     assert eight_page.locator(".try-card .trouble").count() == 0
     accessible(eight_page)
@@ -64,7 +64,7 @@ def test_a_run_is_renamed_and_links_follow(own: Any) -> None:
     own.get_by_role("button", name="Rename", exact=True).last.click()
     own.locator("tr[data-run=simple].open").wait_for()
     assert sorted(names(own)) == ["bahdanau", "simple"]
-    assert own.url.endswith("#runs?run=simple")
+    own.wait_for_url(lambda url: url.endswith("#runs?run=simple"))
     assert "run=simple" in own.locator("#pages a", has_text="Translate").get_attribute("href")
 
 
@@ -81,6 +81,7 @@ def test_a_run_is_removed_and_undo_brings_it_back(own: Any, accessible: Check) -
     own.goto("/#runs?run=lstm")
     own.get_by_role("button", name="Remove", exact=True).click()
     own.locator(".undo p", has_text="Removed lstm.").wait_for()
+    own.locator("tr[data-run=lstm]").first.wait_for(state="detached")
     assert names(own) == ["bahdanau"]
     accessible(own)
     own.get_by_role("button", name="Undo", exact=True).click()
@@ -101,7 +102,7 @@ def test_settings_are_shown_and_the_archive_comes_down(own: Any) -> None:
 
 def test_compare_with_is_offered_where_a_test_is_shared(eight_page: Any) -> None:
     eight_page.goto("/#runs?run=middling")
-    eight_page.get_by_role("link", name="Compare with…").click()
+    eight_page.get_by_role("link", name="Compare with…", exact=True).click()
     eight_page.locator(".compare-form").wait_for()
     assert eight_page.locator(".pick input:checked").evaluate_all("all => all.map((box) => box.value)") == [
         "middling",
@@ -109,7 +110,7 @@ def test_compare_with_is_offered_where_a_test_is_shared(eight_page: Any) -> None
     ]
     eight_page.goto("/#runs?run=german")
     eight_page.get_by_role("button", name="Settings", exact=True).wait_for()
-    assert eight_page.get_by_role("link", name="Compare with…").count() == 0
+    assert eight_page.get_by_role("link", name="Compare with…", exact=True).count() == 0
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -136,10 +137,10 @@ def test_the_curves_of_several_runs_stand_in_one_picture(page: Any) -> None:
     page.locator(".curves summary").first.click()
     page.wait_for_selector(".curves .chart svg path, .curves svg path")
     wanted = page.request.get("/api/v1/runs/lstm").json()["validations"]
-    page.get_by_role("group", name="Runs in the picture").get_by_label("lstm", exact=True).check()
+    page.get_by_role("group", name="Runs in the picture", exact=True).get_by_label("lstm", exact=True).check()
     tables = page.locator(".curves details summary")
     tables.first.click()
-    shown = page.locator(".curves table").first
+    shown = page.locator(".curves table", has_text="lstm").first
     shown.wait_for()
     assert f"{wanted[-1][1]:.2f}" in shown.inner_text()
     assert {"lstm", "bahdanau"} <= set(re.findall(r"[a-z-]+", shown.inner_text()))

@@ -53,7 +53,7 @@ def looked(page: Any) -> dict[str, str]:
 
 def test_why_attention_shows_lines_that_cross_and_a_word_that_goes(own: Any) -> None:
     begin(own, "why-attention")  # no run without attention is here: that stop is left out
-    own.wait_for_selector(".map-stage .part")
+    own.wait_for_selector("svg.wires .wire", state="attached")
     assert "looks at all vectors of the encoder" in own.evaluate(TOUR)
     assert own.locator("svg.wires .wire").count() == own.locator(".part.layer[data-part^=decoder]").count() > 0
     forward(own)
@@ -123,6 +123,7 @@ def test_tours_are_offered_in_the_help_and_can_be_ended(own: Any, accessible: Ca
     own.get_by_role("button", name="Help", exact=True).click()
     own.locator("dialog a", has_text="Why attention").click()
     own.wait_for_selector(".tour")
+    own.wait_for_selector("main h1")
     accessible(own)
     own.locator(".tour button", has_text="End").click()
     assert own.locator(".tour").count() == 0
@@ -130,7 +131,7 @@ def test_tours_are_offered_in_the_help_and_can_be_ended(own: Any, accessible: Ca
 
 def share(page: Any, words: str) -> None:
     page.locator(".share > button").click()
-    page.get_by_role("menuitem", name=words).click()
+    page.get_by_role("menuitem", name=words, exact=True).click()
 
 
 @pytest.mark.parametrize("name", ["translate", "look", "map", "beam", "learn"])

@@ -59,13 +59,13 @@ def test_a_training_is_started_watched_stopped_found_again_and_goes_on(
     page.get_by_text("Or choose for yourself").click()  # there is no run yet
     page.locator(".choice input[value=animals]").check()
     page.get_by_text("Any other setting").click()
-    page.get_by_label("Settings, one per line").fill(f"{TINY}\ntrain.steps=100000\ntrain.validate_every=40")
-    page.get_by_label("Name of the run").fill("small")
-    page.get_by_label("Watch one sentence learn").fill("the cat sees the bird")
+    page.get_by_label("Settings, one per line", exact=True).fill(f"{TINY}\ntrain.steps=100000\ntrain.validate_every=40")
+    page.get_by_label("Name of the run", exact=True).fill("small")
+    page.get_by_label("Watch one sentence learn", exact=True).fill("the cat sees the bird")
     accessible(page)
-    page.get_by_role("button", name="Start training").click()
-    page.get_by_role("heading", level=1, name="small").wait_for()
-    assert page.url.endswith("#train?run=small")
+    page.get_by_role("button", name="Start training", exact=True).click()
+    page.get_by_role("heading", level=1, name="small", exact=True).wait_for()
+    page.wait_for_url(lambda url: url.endswith("#train?run=small"))
     until(page, "document.querySelectorAll('.samples li').length === 5")
     until(page, "document.querySelector('.watched .heatmap')?.shown?.columns.length === 6")
     values = page.evaluate("document.querySelector('.watched .heatmap').shown")
@@ -78,20 +78,20 @@ def test_a_training_is_started_watched_stopped_found_again_and_goes_on(
     page.set_viewport_size({"width": 1440, "height": 900})
     page.reload()  # the page is another, the training the same
     until(page, "document.querySelectorAll('.samples li').length === 5")
-    page.get_by_role("button", name="Stop and keep").click()
-    page.get_by_role("button", name="Continue training").wait_for()
+    page.get_by_role("button", name="Stop and keep", exact=True).click()
+    page.get_by_role("button", name="Continue training", exact=True).wait_for()
     assert page.locator(".head .chip").inner_text() == "stopped"
     reached = steps(page)
-    page.get_by_role("button", name="Continue training").click()
+    page.get_by_role("button", name="Continue training", exact=True).click()
     step = "document.querySelector('.facts')?.textContent.match(/step ([\\d,]+)/)?.[1].replaceAll(',', '')"
     until(page, f"Number({step}) > {reached}")
-    page.get_by_role("link", name="A new training").click()
+    page.get_by_role("link", name="A new training", exact=True).click()
     row = page.locator("tr[data-run=small]")
     assert row.locator(".chip").inner_text() in {"preparing", "training", "validating"}
     row.get_by_role("link", name="small", exact=True).click()
-    page.get_by_role("button", name="Stop and keep").click()
-    page.get_by_role("link", name="Translate with it").wait_for()
-    page.get_by_role("button", name="Continue training").wait_for()
+    page.get_by_role("button", name="Stop and keep", exact=True).click()
+    page.get_by_role("link", name="Translate with it", exact=True).wait_for()
+    page.get_by_role("button", name="Continue training", exact=True).wait_for()
     check_slider(page)
 
 
@@ -107,7 +107,7 @@ def check_slider(page: Any) -> None:
     page.locator(".watched input[type=range]").focus()
     page.keyboard.press("Home")
     assert page.locator(".watched .when, .watched .note.number").inner_text().startswith("step 1 ·")
-    assert page.url.endswith("at=1")
+    page.wait_for_url(lambda url: url.endswith("at=1"))
     page.reload()
     until(page, "document.querySelector('.watched .note.number')?.textContent.startsWith('step 1 ·')")
 
@@ -115,8 +115,8 @@ def check_slider(page: Any) -> None:
 def test_a_training_that_cannot_be_says_why_in_place(page: Any, heard: list[str]) -> None:
     page.goto("/#train?corpus=fable:fr")
     page.get_by_text("Any other setting").click()
-    page.get_by_label("Settings, one per line").fill("model.head=8")
-    page.get_by_role("button", name="Start training").click()
+    page.get_by_label("Settings, one per line", exact=True).fill("model.head=8")
+    page.get_by_role("button", name="Start training", exact=True).click()
     page.get_by_text("model.head = 8: no such setting; did you mean").wait_for()
     assert any("400" in line for line in heard)  # the browser's own word on the answer
     heard.clear()
@@ -129,24 +129,24 @@ def test_a_failed_training_is_changed_or_removed(page: Any, accessible: Callable
         assert sent.ok, sent.text()
     page.goto("/#train?corpus=broken")
     page.get_by_text("Any other setting").click()
-    page.get_by_label("Settings, one per line").fill(f"{TINY}\ntrain.steps=2")
-    page.get_by_label("Name of the run").fill("wrong")
-    page.get_by_label("Watch one sentence learn").fill("the cat")
-    page.get_by_role("button", name="Start training").click()
-    page.get_by_role("button", name="Change and start again").wait_for()
+    page.get_by_label("Settings, one per line", exact=True).fill(f"{TINY}\ntrain.steps=2")
+    page.get_by_label("Name of the run", exact=True).fill("wrong")
+    page.get_by_label("Watch one sentence learn", exact=True).fill("the cat")
+    page.get_by_role("button", name="Start training", exact=True).click()
+    page.get_by_role("button", name="Change and start again", exact=True).wait_for()
     assert page.locator(".head .chip").inner_text() == "failed"
     assert page.locator(".chart:visible").count() == 0
     accessible(page)
-    page.get_by_role("button", name="Change and start again").click()
-    page.get_by_role("heading", name="Change and start again").wait_for()
+    page.get_by_role("button", name="Change and start again", exact=True).click()
+    page.get_by_role("heading", name="Change and start again", exact=True).wait_for()
     until(page, "document.querySelector('.new-training .primary').disabled === false")
     assert page.locator(".choice input:checked").input_value() == "broken"
-    assert "train.steps=2" in page.get_by_label("Settings, one per line").input_value()
-    assert page.get_by_label("Watch one sentence learn").input_value() == "the cat"
+    assert "train.steps=2" in page.get_by_label("Settings, one per line", exact=True).input_value()
+    assert page.get_by_label("Watch one sentence learn", exact=True).input_value() == "the cat"
     page.go_back()
     page.get_by_role("button", name="Remove", exact=True).click()
     page.locator(".undo p", has_text="Removed wrong.").wait_for()
-    page.get_by_role("heading", level=1, name="Train").wait_for()
+    page.get_by_role("heading", level=1, name="Train", exact=True).wait_for()
     assert page.locator("tr[data-run=wrong]").count() == 0
 
 
@@ -159,20 +159,20 @@ def test_a_corpus_is_dropped_checked_and_mended(page: Any, tmp_path: Path, acces
     page.get_by_text("English to French", exact=True).wait_for()
     before = page.locator(".choice").count()
     page.locator("#corpus-files").set_input_files([tmp_path / "train.en", tmp_path / "train.fr"])
-    assert page.get_by_label("train.fr").input_value() == "train.target"
-    page.get_by_label("Name of the corpus").fill("mine")
-    page.get_by_role("button", name="Take and check").click()
+    assert page.get_by_label(re.compile(r"^train\.fr \(")).input_value() == "train.target"
+    page.get_by_label("Name of the corpus", exact=True).fill("mine")
+    page.get_by_role("button", name="Take and check", exact=True).click()
     page.get_by_text("train.target: 2 lines but train.source has 3").wait_for()
     page.get_by_text("There is no validation part").wait_for()
     accessible(page)
     page.locator("#corpus-files").set_input_files([tmp_path / "mended" / "train.fr"])
-    page.get_by_label("train.fr").select_option("train.target")
-    page.get_by_label("Name of the corpus").fill("mine")
-    page.get_by_role("button", name="Take and check").click()
+    page.get_by_label(re.compile(r"^train\.fr \(")).select_option("train.target")
+    page.get_by_label("Name of the corpus", exact=True).fill("mine")
+    page.get_by_role("button", name="Take and check", exact=True).click()
     page.get_by_text("train: 3 rows. Nothing is wrong.").wait_for()
     page.locator(".choice", has_text="English → French").wait_for()  # by the names of the files
-    assert page.get_by_label("Languages").input_value() == "en-fr"
-    page.get_by_role("button", name="Remove it").click()
+    assert page.get_by_label("Languages", exact=True).input_value() == "en-fr"
+    page.get_by_role("button", name="Remove it", exact=True).click()
     page.locator(".choice", has_text="mine").wait_for(state="detached")
     assert page.locator(".choice").count() == before
     page.get_by_role("button", name="Undo", exact=True).click()
@@ -193,11 +193,11 @@ def test_files_that_were_dropped_are_what_is_meant(page: Any, tmp_path: Path) ->
     page.goto("/#train?corpus=fable:fr")
     page.get_by_text("English to French", exact=True).wait_for()
     page.locator("#corpus-files").set_input_files([tmp_path / "dropped.en", tmp_path / "dropped.fr"])
-    page.get_by_label("Name of the corpus").fill("")
-    page.get_by_role("button", name="What will it take?").click()
-    assert page.get_by_label("Name of the corpus").evaluate("(name) => name.matches(':invalid')")
-    page.get_by_label("Name of the corpus").fill("dropped")
-    page.get_by_role("button", name="What will it take?").click()
+    page.get_by_label("Name of the corpus", exact=True).fill("")
+    page.get_by_role("button", name="What will it take?", exact=True).click()
+    assert page.get_by_label("Name of the corpus", exact=True).evaluate("(name) => name.matches(':invalid')")
+    page.get_by_label("Name of the corpus", exact=True).fill("dropped")
+    page.get_by_role("button", name="What will it take?", exact=True).click()
     page.get_by_text("No time at all.").wait_for()
     assert asked == ["dropped"]
 
@@ -207,8 +207,8 @@ def test_markup_in_names_and_texts_is_text(page: Any, tmp_path: Path) -> None:
     page.goto("/#train?corpus=fable:fr")
     page.get_by_text("English to French", exact=True).wait_for()
     page.locator("#corpus-files").set_input_files([next(tmp_path.iterdir())])
-    page.get_by_label("Name of the corpus").fill("nasty")
-    page.get_by_role("button", name="Take and check").click()
+    page.get_by_label("Name of the corpus", exact=True).fill("nasty")
+    page.get_by_role("button", name="Take and check", exact=True).click()
     page.get_by_text("train: repeated, 1").click()
     page.get_by_text("<script>document.title='caught'</script> | le").wait_for()
     assert page.title() == "Train · Regard"
@@ -227,14 +227,14 @@ def test_at_the_first_start_one_button_trains_the_demo(
     page = page_of(tmp_path / "runs")
     page.set_default_timeout(PATIENCE)
     page.goto("/#train")
-    page.get_by_role("button", name="Train the demo").wait_for()
+    page.get_by_role("button", name="Train the demo", exact=True).wait_for()
     accessible(page)
     fits(page)
-    page.get_by_role("button", name="Train the demo").click()
+    page.get_by_role("button", name="Train the demo", exact=True).click()
     until(page, "document.querySelector('.head .chip')?.textContent === 'finished'")
-    assert page.url.endswith("#train?run=demo")
+    page.wait_for_url(lambda url: url.endswith("#train?run=demo"))
     assert re.search(r"step 12\b", page.locator(".facts").inner_text())
-    page.get_by_role("link", name="Translate with it").wait_for()
+    page.get_by_role("link", name="Translate with it", exact=True).wait_for()
     accessible(page)
 
 
@@ -248,22 +248,22 @@ def test_a_model_is_taught_on_pasted_pairs_and_watched_against_forgetting(
     page = page_of(runs)
     page.set_default_timeout(PATIENCE)
     page.goto("/#runs?run=first")
-    page.get_by_role("link", name="Teach this model").click()
-    page.get_by_role("heading", name="Teach this model").wait_for()
+    page.get_by_role("link", name="Teach this model", exact=True).click()
+    page.get_by_role("heading", name="Teach this model", exact=True).wait_for()
     assert page.get_by_label("Run", exact=True).input_value() == "first"
-    assert page.get_by_label("Name of the new run").input_value() == "first-taught"
+    assert page.get_by_label("Name of the new run", exact=True).input_value() == "first-taught"
     page.get_by_text("adapters (LoRA)").click()
     page.get_by_text("small additions to the attention").wait_for()
     pairs = "".join(
         f"{one}\t{other}\n" for one, other in zip(SOURCE.split("\n"), TARGET.split("\n"), strict=True) if one
     )
-    page.get_by_label("Or paste it here").fill(pairs * 8)
-    page.get_by_label("Keep watching").select_option("fable:fr")
+    page.get_by_label("Or paste it here, a line each: source, tab, translation", exact=True).fill(pairs * 8)
+    page.get_by_label("Keep watching", exact=True).select_option("fable:fr")
     page.get_by_text("1 min", exact=True).click()
     accessible(page)
     fits(page)
-    page.get_by_role("button", name="Teach it").click()
-    page.get_by_role("heading", name="first-taught").wait_for()
+    page.get_by_role("button", name="Teach it", exact=True).click()
+    page.get_by_role("heading", name="first-taught", exact=True).wait_for()
     until(page, "document.querySelector('.facts').textContent.includes('loss on the general test')")
     for job in Jobs(Library(runs)).trainings().values():
         job.send(signal.SIGINT)
@@ -284,9 +284,11 @@ def test_a_failed_teaching_can_be_changed_and_started_again(page_of: Callable[[P
     page.set_default_timeout(PATIENCE)
     page.goto("/#train?teach=first")
     page.get_by_text("adapters (LoRA)").click()
-    page.get_by_label("Or paste it here").fill("a cat\tun chat\na dog\tun chien")
-    page.get_by_role("button", name="Teach it").click()
+    page.get_by_label("Or paste it here, a line each: source, tab, translation", exact=True).fill(
+        "a cat\tun chat\na dog\tun chien"
+    )
+    page.get_by_role("button", name="Teach it", exact=True).click()
     page.get_by_text("adapts the layers of a Transformer").wait_for()
-    page.get_by_role("button", name="Change and start again").click()
-    page.get_by_role("heading", name="Teach this model").wait_for()
+    page.get_by_role("button", name="Change and start again", exact=True).click()
+    page.get_by_role("heading", name="Teach this model", exact=True).wait_for()
     assert page.get_by_label("Run", exact=True).input_value() == "first"

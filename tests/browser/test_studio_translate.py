@@ -42,7 +42,7 @@ def test_a_text_is_translated_while_it_is_written(page: Any, ask: Ask) -> None:
     page.locator("textarea").press_sequentially(TEXT)
     expected = translated(ask)["outputs"][0]["text"]
     page.wait_for_function("(text) => document.querySelector('.written').innerText.trim() === text", arg=expected)
-    assert page.url.endswith("text=the+black+cat+ate")
+    page.wait_for_url(lambda url: url.endswith("text=the+black+cat+ate"))
     page.reload()
     assert words(page).all_inner_texts() == expected.split()
 
@@ -154,17 +154,18 @@ def test_another_of_the_best_can_be_chosen_and_back_undoes_it(page: Any, ask: As
     options = page.locator(".alternative .words")
     assert options.all_inner_texts() == [output["text"] or "(nothing)" for output in found]
     page.locator(".alternative").nth(1).click()
-    assert "picks=0%3A1" in page.url
+    page.wait_for_url(lambda url: "picks=0%3A1" in url)
     assert page.locator(".alternative").nth(1).get_attribute("aria-pressed") == "true"
     assert words(page).all_inner_texts() == found[1]["words"]
     page.go_back()
+    page.wait_for_selector(".alternatives li:first-child .alternative[aria-pressed=true]")
     assert words(page).all_inner_texts() == found[0]["words"]
 
 
 def test_two_models_stand_side_by_side(page: Any, ask: Ask) -> None:
     page.goto(address())
     words(page)
-    page.get_by_label("Compare with").select_option("transformer-tiny")
+    page.get_by_label("Compare with", exact=True).select_option("transformer-tiny")
     expected = translated(ask, run="transformer-tiny")["outputs"][0]["words"]
     assert words(page, 1).all_inner_texts() == expected
     first, second = (page.locator(".pane.output").nth(number).bounding_box() for number in (0, 1))
@@ -308,15 +309,15 @@ def test_the_studio_opens_on_an_example_with_a_link_lit(page: Any) -> None:
     assert page.locator("textarea").input_value()
     page.locator(".mirror .lit").first.wait_for()
     assert page.locator(".output .own").count() == 1
-    assert "run=" in page.url
-    assert "text=" in page.url
+    page.wait_for_url(lambda url: "run=" in url)
+    page.wait_for_url(lambda url: "text=" in url)
 
 
 def test_languages_have_names_and_are_swapped_only_where_a_run_goes_back(page: Any) -> None:
     page.goto(address())
     words(page)
     assert page.locator(".pane-title").all_inner_texts()[:2] == ["English", "French"]
-    assert not page.get_by_role("button", name="Swap the languages").is_visible()
+    assert not page.get_by_role("button", name="Swap the languages", exact=True).is_visible()
 
     def both(route: Any) -> None:
         answer = route.fetch()
@@ -330,8 +331,9 @@ def test_languages_have_names_and_are_swapped_only_where_a_run_goes_back(page: A
     page.reload()
     words(page)
     before = page.locator(".written").first.inner_text()
-    page.get_by_role("button", name="Swap the languages").click()
+    page.get_by_role("button", name="Swap the languages", exact=True).click()
     page.wait_for_function("() => location.hash.includes('run=lstm')")
+    page.locator(".pane-title", has_text="French").first.wait_for()
     assert page.locator(".pane-title").all_inner_texts()[:2] == ["French", "English"]
     assert page.locator("textarea").input_value() == before
 
@@ -352,7 +354,7 @@ def test_a_text_that_is_too_long_is_said_before_it_is_sent(page: Any) -> None:
     page.get_by_text("5,200 characters: at most 5,000 are translated at once; shorten the text by 200.").wait_for()
     page.wait_for_timeout(300)
     assert asked == []
-    assert page.get_by_role("button", name="Try again").count() == 0
+    assert page.get_by_role("button", name="Try again", exact=True).count() == 0
     page.locator("textarea").fill("the cat")
     words(page)
     assert page.locator("main .warning:visible", has_text="characters").count() == 0
@@ -374,7 +376,7 @@ def test_a_problem_stands_where_it_happened_and_goes_when_it_is_mended(page: Any
     assert "busy" in page.get_by_role("alert").inner_text()
     heard.clear()  # the browser tells of the status
     page.unroute("**/api/v1/translate")
-    page.get_by_role("button", name="Try again").click()
+    page.get_by_role("button", name="Try again", exact=True).click()
     words(page)
     assert page.get_by_role("alert").count() == 0
 

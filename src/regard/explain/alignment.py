@@ -93,6 +93,11 @@ class Aligner:
     chosen_on: str = ""
     sentences: int = 0
 
+    @property
+    def chosen(self) -> bool:
+        """Whether heads were chosen; the mean of all heads is also read where there was no text to choose on."""
+        return bool(self.heads or self.chosen_on)
+
     def weights(self, cross: Tensor) -> Tensor:
         """The (T, S) of all the (L, H, T, S) that this aligner reads."""
         for layer, head in self.heads:

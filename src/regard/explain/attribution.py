@@ -67,8 +67,9 @@ METHODS: dict[str, str] = {  # what each number is
 }
 LOOKING = ("attention", "attention-reading", "norm")  # of single layers: source and prefix by themselves
 FOLLOWING = ("rollout", "alti", "zeroing")  # of all layers: source and prefix together sum to one
-POINTS = 16  # of integrated gradients
-TOLERANCE = 0.005  # of the sum of integrated gradients
+POINTS, LEAST = 16, 4  # of integrated gradients, and of a model for which so many would cost more than USUAL
+USUAL = 1 << 39  # see `Subject.work`
+TOLERANCE = 0.01  # of the sum of integrated gradients
 Maps = tuple[Tensor, Tensor | None] | None  # between pieces: all in all (R, C), and of every layer (L, R, C)
 Half = tuple[Tensor, tuple[str, ...], Tensor | None] | None  # the same with names of columns
 
@@ -217,7 +218,8 @@ class Asked:
             case "saliency":
                 return {place: (each, None) for place, each in saliency(self.subject).items()}, None
             case "integrated-gradients":
-                found, begin, end = integrated_gradients(self.subject, self.points, tolerance=TOLERANCE)
+                points = self.points if self.points != POINTS else max(LEAST, min(POINTS, USUAL // self.subject.work))
+                found, begin, end = integrated_gradients(self.subject, points, tolerance=TOLERANCE)
                 missing = sum(each.sum(-1) for each in found.values()) - (end - begin)
                 error = float(missing.abs().sum() / (end - begin).abs().sum().clamp(min=1e-30))
                 return {place: (each, None) for place, each in found.items()}, error

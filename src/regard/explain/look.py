@@ -240,7 +240,8 @@ class Looked(OfSentence):
 
     @computed
     def aligner(self) -> ReadingHeads | None:
-        if (aligner := self.reader) is None:
+        """The heads that align best; null where none were chosen, as for an imported model."""
+        if (aligner := self.reader) is None or not aligner.chosen:
             return None
         heads = tuple({"layer": layer, "head": head} for layer, head in aligner.heads)
         return ReadingHeads(heads, aligner.late, aligner.describe())

@@ -209,15 +209,17 @@ def _transformer(stack: TransformerEncoder | TransformerDecoder) -> Part:
 def _layer(name: str, layer: EncoderLayer | DecoderLayer, whose: Whose, before: str) -> Part:
     """The blocks of a layer, each with its residual connection."""
     entry, blocks, outputs = before, [_look_back(name, layer, whose)], ["attended"]
-    about = "One round of looking at others and working alone."
+    about = "Self-attention, then a feed-forward network for each piece by itself."
     cross = layer.cross if isinstance(layer, DecoderLayer) else None
     if cross is not None:
         about = "Each piece that is written looks at the source and takes a mixture of what its words say."
         blocks.append(_attention(f"{name}.cross", cross, "Cross-attention", about, "target", reads=("encoder",)))
         outputs.append("crossed")
-        about = "One round: look back at what is written, look at the source, work alone."
+        about = (
+            "Self-attention to what is written, cross-attention to the source, a feed-forward network for each piece."
+        )
     elif isinstance(layer, DecoderLayer):
-        about = "One round of looking back and working alone."
+        about = "Self-attention to what is written, then a feed-forward network for each piece by itself."
     blocks.append(_feed(name, layer, whose))
     parts = list[Part]()
     for inner, residual, output in zip(blocks, layer.residuals, (*outputs, "states"), strict=True):

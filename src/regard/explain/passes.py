@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
 from typing import Literal, assert_never
 
 import numpy as np
@@ -33,10 +34,12 @@ Of = Literal["log-probability", "probability", "log-odds", "entropy"]
 Under = Callable[[], Observer]  # makes the observer of a pass, such as one with edits, anew for each pass
 Groups = Sequence[Sequence[int]]
 Change = Callable[[Tensor], Tensor]
+Segment = tuple[float, float, float, Tensor, dict[str, Tensor]]  # -error, begin, end, what is missing (R,), parts
 Found = tuple[dict[str, tuple[Tensor, Tensor]], Tensor]
 SOURCE, PREFIX = "encoder.embedded", "decoder.embedded"
 _NUMBERS = 1 << 23  # logits held at once
-SEGMENTS, MOST_CUTS = 16, 16  # segments that share the tolerance of integrated gradients; cuts down to the last of them
+FEWER = 8  # points of integrated gradients in a segment that was cut
+MOST_WORK = 1 << 37  # of all segments (see `Subject.work`): some seconds of one core
 _STATES = 1 << 22  # numbers of one layer's states in the batch of a gradient
 
 
@@ -94,6 +97,12 @@ class Subject:
     def steps(self) -> list[int]:
         """Those that are explained."""
         return list(range(len(self.targets))) if self.against is None else [self.against[0]]
+
+    @property
+    def work(self) -> int:
+        """What one point of integrated gradients costs: steps × pieces × parameters."""
+        pieces = len(self.source) + len(self.targets)
+        return len(self.steps) * pieces * sum(each.numel() for each in self.model.parameters())
 
     @property
     def places(self) -> list[str]:
@@ -306,32 +315,32 @@ def integrated_gradients(
     """(R, S) at each place, by Gauss-Legendre quadrature with so many points; and the numbers (R,) at both ends of the
     line, which begins at ``baseline`` (S, D), by default zeros.
 
-    The parts of any segment of the line sum to the difference of the numbers at its ends. Where they miss more than the
-    ``tolerance``, relative to the whole difference, the line is cut into segments. This is needed where a norm
-    is the first to read an embedding, as with rotary positions: it removes the scale, and every further norm magnifies
-    what is left of it, so that the number changes in the first thousandths of a line from zero, or far below.
+    The parts of any segment of the line sum to the difference of the numbers at its ends. While they miss more than the
+    ``tolerance``, relative to the whole difference, the segment that misses most is cut in two, as far as `MOST_WORK`
+    allows. This is needed where a norm is the first to read an embedding, as with rotary positions: it removes the
+    scale, and every further norm magnifies what is left of it, so that the number changes in the first thousandths of
+    a line from zero, or far below.
     """
     begin, end = _numbers_at(subject, baseline, (0.0, 1.0))
-    totals = _segment(subject, baseline, 0.0, 1.0, points)
     allowed = tolerance * float((end - begin).abs().sum())
-    if _missing(totals, end - begin) <= allowed:
-        return totals, begin, end
-    totals, waiting = {}, [(0.0, 1.0, 0)]  # segments, and how often they were cut
-    while waiting:
-        first, last, cuts = waiting.pop()
+
+    def segment(first: float, last: float, points: int) -> Segment:
         found = _segment(subject, baseline, first, last, points)
-        low, high = _numbers_at(subject, baseline, (first, last))
-        if cuts < MOST_CUTS and _missing(found, high - low) > allowed / SEGMENTS:
-            middle = math.sqrt(first * last) if first else last / 1000
-            waiting += [(first, middle, cuts + 1), (middle, last, cuts + 1)]
-        else:
-            totals = {place: totals.get(place, 0) + each for place, each in found.items()}
-    return totals, begin, end
+        low, high = (begin, end) if last - first == 1 else _numbers_at(subject, baseline, (first, last))
+        missing = torch.stack([each.sum(-1) for each in found.values()]).sum(0) - (high - low)
+        return -float(missing.abs().sum()), first, last, missing, found
 
-
-def _missing(parts: Mapping[str, Tensor], difference: Tensor) -> float:
-    """How far the parts of all places are from summing to the difference, over all steps."""
-    return float((sum(each.sum(-1) for each in parts.values()) - difference).abs().sum())
+    most = MOST_WORK // (FEWER * subject.work)
+    segments = [segment(0.0, 1.0, points)]  # a heap, the worst first
+    while len(segments) < most:
+        error = float(torch.stack([each[3] for each in segments]).sum(0).abs().sum())
+        if error <= allowed and -sum(each[0] for each in segments) <= 3 * allowed:  # not by chance alone
+            break
+        _, first, last, *_ = heappop(segments)
+        middle = math.sqrt(first * last) if first else last / 1000
+        heappush(segments, segment(first, middle, FEWER))
+        heappush(segments, segment(middle, last, FEWER))
+    return {place: torch.stack([each[4][place] for each in segments]).sum(0) for place in subject.places}, begin, end
 
 
 def _on_line(subject: Subject, baseline: Mapping[str, Tensor] | None, ways: Tensor) -> dict[str, Change]:

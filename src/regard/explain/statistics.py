@@ -70,8 +70,9 @@ def statistics(traces: Trace | list[Trace], side: str = "cross") -> list[HeadSta
 def _numbers(trace: Trace, side: str) -> Tensor:
     """(L, H, 9), in the order of `HeadStatistics`."""
     weights = trace.weights(side)
-    # <start> counts as a token of its own, unlike all others
-    asked, looked_at = ([-1 if number == START else number for number in each.ids] for each in trace.axes(side))
+    written, read = trace.axes(side)
+    looked_at = [-1 if number == START else number for number in read.ids]  # <start> is the same as no other token
+    asked = looked_at if side != "cross" else list(written.ids)  # self-attention asks with what it reads
     rows, columns = weights.shape[-2:]
     places = torch.arange(columns, dtype=weights.dtype, device=weights.device)
     times = torch.arange(rows, dtype=weights.dtype, device=weights.device)

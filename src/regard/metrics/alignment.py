@@ -9,7 +9,7 @@ possible; sure ones are possible too. With A the links found, S the sure and P t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, assert_never
 
@@ -81,7 +81,7 @@ def _read_pharaoh(lines: Sequence[str], where: str) -> list[Gold]:
                     f"{where} line {number} = {word[:40]}: not a link; 0-0 is a sure one, 0?0 a possible one"
                 )
             kinds[match[2] == "-"].add((int(match[1]), int(match[3])))
-        golds.append(Gold(frozenset(kinds[True]), frozenset(kinds[True] | kinds[False])))
+        golds.append(_gold(kinds))
     return golds
 
 
@@ -99,9 +99,13 @@ def _read_naacl(lines: Sequence[str], where: str, sentences: int | None) -> list
         kinds = found.setdefault(sentence, {True: set(), False: set()})
         if source and target:
             kinds[kind == "S"].add((source - 1, target - 1))
-    empty: dict[bool, set[Link]] = {True: set(), False: set()}
-    rows = [found.get(number, empty) for number in range(1, max(sentences or 0, *found) + 1)]
-    return [Gold(frozenset(kinds[True]), frozenset(kinds[True] | kinds[False])) for kinds in rows]
+    return [_gold(found.get(number, {})) for number in range(1, max(sentences or 0, *found) + 1)]
+
+
+def _gold(kinds: Mapping[bool, set[Link]]) -> Gold:
+    """Of links that are sure (True) or only possible."""
+    sure = frozenset(kinds.get(True, ()))
+    return Gold(sure, sure | kinds.get(False, frozenset()))
 
 
 def check_inside(golds: Sequence[Gold], sources: Sequence[str], targets: Sequence[str], where: str) -> None:

@@ -11,8 +11,8 @@ from random import Random
 
 from sacrebleu.metrics.chrf import CHRF
 
-from regard.errors import DataError, SettingsError
-from regard.metrics.translation import Quality, measure
+from regard.errors import SettingsError
+from regard.metrics.translation import Quality, check_lines, measure
 from regard.settings.call import MeasureSettings
 from regard.text.words import JOINER, split_words
 
@@ -61,9 +61,7 @@ def in_buckets(
 ) -> list[Bucket]:
     """The first metric of the sentences at each place."""
     how = how.model_copy(update={"metrics": how.metrics[:1]})
-    if not len(places) == len(hypotheses) == len(references):
-        counts = f"{len(places):,} sources, {len(hypotheses):,} hypotheses, {len(references):,} references"
-        raise DataError(f"lines = {counts}: they must be as many as each other")
+    check_lines(sources=places, hypotheses=hypotheses, references=references)
     buckets = []
     for number, name in enumerate(names):
         rows = [row for row, place in enumerate(places) if place == number]
@@ -93,17 +91,11 @@ def by_rarity(
 
     ``words`` must cut a sentence as the text was cut when ``counts`` was made; a word not in there counts 0.
     """
-    frequency = rarest if how.rarity == "rarest" else mean
-    places = [
-        bisect_left(RARITY_EDGES, frequency([counts.get(word, 0) for word in words(source)])) for source in sources
-    ]
+    seen = [[counts.get(word, 0) for word in words(source)] for source in sources]
+    frequencies = [min(each, default=0) if how.rarity == "rarest" else mean(each) for each in seen]
+    places = [bisect_left(RARITY_EDGES, each) for each in frequencies]
     names = ["unseen" if name == "up to 0" else name for name in bucket_names(RARITY_EDGES)]
     return in_buckets(names, places, hypotheses, references, how)
-
-
-def rarest(counts: Sequence[int]) -> int:
-    """The count of the rarest word; of no words, that of one never seen."""
-    return min(counts, default=0)
 
 
 def mean(counts: Sequence[int]) -> int:
@@ -142,9 +134,8 @@ def most_differing(
     Among equals the seed decides, and not the order in the file. A pair of texts that the test repeats is
     shown once; one on which all agree is never shown.
     """
-    for texts in (references, *outputs):
-        if len(texts) != len(sources):
-            raise DataError(f"texts = {len(texts):,} lines: the sources have {len(sources):,}; one is needed for each")
+    for each in outputs:
+        check_lines(sources=sources, hypotheses=each, references=references)
     metric = CHRF()
     drawn = Random(seed)
     found: dict[tuple[str, str], tuple[float, Differing]] = {}
@@ -177,9 +168,7 @@ class Habits:
 
 def habits(sources: Sequence[str], hypotheses: Sequence[str], references: Sequence[str]) -> Habits:
     """Count over a whole corpus. Words are compared without case, and marks alone are not words."""
-    if not len(sources) == len(hypotheses) == len(references):
-        counts = f"{len(sources):,} sources, {len(hypotheses):,} hypotheses, {len(references):,} references"
-        raise DataError(f"lines = {counts}: they must be as many as each other")
+    check_lines(sources=sources, hypotheses=hypotheses, references=references)
     rows = [tuple(map(plain_words, row)) for row in zip(sources, hypotheses, references, strict=True)]
     written = [output for _, output, _ in rows]
     wanted = [reference for _, _, reference in rows]

@@ -163,11 +163,19 @@ def _metric(name: str, tokenize: str) -> Metric:
             raise SettingsError(f"metrics = {name}: no such metric; {did_you_mean(name, METRICS)}")
 
 
+def check_lines(
+    *, references: Sequence[str], hypotheses: Sequence[str], sources: Sequence[object] | None = None
+) -> None:
+    """Refuse texts that are not as many as each other."""
+    texts = {"sources": sources, "hypotheses": hypotheses, "references": references}
+    counts = {name: len(lines) for name, lines in texts.items() if lines is not None}
+    if len(set(counts.values())) > 1:
+        shown = ", ".join(f"{count:,} {name}" for name, count in counts.items())
+        raise DataError(f"lines = {shown}: they must be as many as each other")
+
+
 def _check(hypotheses: Sequence[str], references: Sequence[str], resamples: int) -> None:
-    if len(hypotheses) != len(references):
-        raise DataError(
-            f"hypotheses = {len(hypotheses):,} lines: the references have {len(references):,}; one is needed for each"
-        )
+    check_lines(hypotheses=hypotheses, references=references)
     if not hypotheses:
         raise DataError("hypotheses = 0 lines: nothing to measure; give at least one sentence")
     if (needed := resamples * len(hypotheses) * _NUMBER_BYTES * _STATISTICS) > MOST_MEMORY:
@@ -210,10 +218,7 @@ def seeded(seed: int) -> Iterator[None]:
 
 def sentence_scores(hypotheses: Sequence[str], references: Sequence[str]) -> list[float]:
     """The chrF2 of each sentence alone: steadier than BLEU on so little text, and no corpus score."""
-    if len(hypotheses) != len(references):
-        raise DataError(
-            f"hypotheses = {len(hypotheses):,} lines: the references have {len(references):,}; one is needed for each"
-        )
+    check_lines(hypotheses=hypotheses, references=references)
     metric = CHRF()
     return [
         float(metric.sentence_score(output, [reference]).score)

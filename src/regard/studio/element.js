@@ -1,16 +1,26 @@
-// DOM in one call: element("button", {class: "quiet", onclick: stop}, "Stop"). Text is always text, never markup.
+// DOM in one call: element("button.quiet", {onclick: stop}, "Stop"). Text is always text, never markup.
 
 const SVG = "http://www.w3.org/2000/svg";
 
-export function element(tag, attributes = {}, ...children) {
-  return filled(document.createElement(tag), attributes, children);
+/**
+ * `tag` may have classes behind it: "p.note.number". The first of the rest may be attributes, all others are children. A
+ * button sends no form unless its type says so.
+ */
+export function element(tag, ...rest) {
+  const [name, ...classes] = tag.split(".");
+  const node = document.createElement(name);
+  if (classes.length) node.className = classes.join(" ");
+  if (name === "button") node.type = "button";
+  return filled(node, rest);
 }
 
-export function svg(tag, attributes = {}, ...children) {
-  return filled(document.createElementNS(SVG, tag), attributes, children);
+export function svg(tag, ...rest) {
+  return filled(document.createElementNS(SVG, tag), rest);
 }
 
-function filled(node, attributes, children) {
+/** @returns {any} */
+function filled(node, rest) {
+  const attributes = rest[0]?.constructor === Object ? rest.shift() : {};
   for (const [name, value] of Object.entries(attributes)) {
     if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
     else if (name === "style")
@@ -18,7 +28,7 @@ function filled(node, attributes, children) {
     else if (value === true) node.setAttribute(name, "");
     else if (value !== false && value != null) node.setAttribute(name, value);
   }
-  node.append(...children.flat(Infinity).filter((child) => child != null && child !== false));
+  node.append(...rest.flat(Infinity).filter((child) => child != null && child !== false));
   return node;
 }
 

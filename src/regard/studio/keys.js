@@ -35,41 +35,37 @@ export function showHelp() {
   const list = (pairs) =>
     element(
       "dl",
-      {},
-      pairs.map(([name, what]) => [element("dt", {}, name), element("dd", {}, what)]),
+      pairs.map(([name, what]) => [element("dt", name), element("dd", what)]),
     );
-  const keys = [...known].map(([key, {does}]) => [element("kbd", {}, key), does]);
+  const keys = [...known].map(([key, {does}]) => [element("kbd", key), does]);
   const switched = element("input", {type: "checkbox", checked: stored() !== "off"});
   switched.addEventListener("change", () => store(switched.checked ? "on" : "off"));
   /** @type {HTMLDialogElement} */
   const dialog = element(
-    "dialog",
-    {class: "keys", "aria-labelledby": "help-title"},
+    "dialog.keys",
+    {"aria-labelledby": "help-title"},
     element("h2", {id: "help-title"}, "Help"),
     element(
       "p",
-      {},
       "Everything here happens on this machine. The address of a page holds what it shows: copy it to share it.",
     ),
-    element("h3", {}, "Tours"),
+    element("h3", "Tours"),
     element(
       "ul",
-      {},
-      tourLinks(() => dialog.close()).map((each) => element("li", {}, each)),
+      tourLinks(() => dialog.close()).map((each) => element("li", each)),
     ),
-    element("h3", {}, "Words"),
+    element("h3", "Words"),
     list(Object.entries(WORDS)),
-    element("h3", {}, "Keys"),
+    element("h3", "Keys"),
     list(keys),
     element(
-      "p",
-      {class: "note"},
+      "p.note",
       "In heat maps, charts and trees the arrow keys move from one value to the next. Escape leaves a text field.",
     ),
-    element("label", {class: "check"}, switched, "Single keys do something"),
-    element("h3", {}, "For programs"),
-    element("p", {}, element("a", {href: "/docs"}, "The API"), ", with examples to try and to copy."),
-    element("form", {method: "dialog"}, element("button", {class: "primary"}, "Close")),
+    element("label.check", switched, "Use single keys as shortcuts"),
+    element("h3", "For programs"),
+    element("p", element("a", {href: "/docs"}, "The API"), ", with examples to try and to copy."),
+    element("form", {method: "dialog"}, element("button.primary", {type: "submit"}, "Close")),
   );
   dialog.addEventListener("close", () => dialog.remove());
   dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());

@@ -60,7 +60,7 @@ async function show() {
 
 /** Every visit has a node of its own: what a page that was left still writes is not seen. */
 async function mounted(name, values, {mine, opening}) {
-  const node = element("div", {class: "visit"});
+  const node = element("div.visit");
   root.replaceChildren(node);
   const waiting = setTimeout(() => node.replaceChildren(skeleton("page")), SLOW);
   try {
@@ -142,18 +142,12 @@ function tools() {
   return [
     shareMenu(root),
     element(
-      "button",
-      {
-        class: "quiet icon",
-        type: "button",
-        "aria-label": "Light or dark",
-        title: "Light or dark (d)",
-        onclick: switchTheme,
-      },
+      "button.quiet.icon",
+      {"aria-label": "Light or dark", title: "Light or dark (d)", onclick: switchTheme},
       icon(half),
     ),
-    element("a", {class: "button quiet", href: "/docs", title: "The service, for programs"}, "API"),
-    element("button", {class: "quiet", type: "button", title: "Help (?)", onclick: showHelp}, "Help"),
+    element("a.button.quiet", {href: "/docs", title: "The service, for programs"}, "API"),
+    element("button.quiet", {title: "Help (?)", onclick: showHelp}, "Help"),
   ];
 }
 

@@ -12,18 +12,18 @@ const LEFT_OUT = ".visually-hidden, .skip, dialog, .toasts, .undo, [hidden], nos
 /** A button that opens the list of what can be done with the page that is shown. */
 export function shareMenu(root) {
   const item = (words, action) =>
-    element("button", {type: "button", class: "quiet", role: "menuitem", onclick: () => (close(), action())}, words);
+    element("button.quiet", {role: "menuitem", onclick: () => (close(), action())}, words);
   const list = element(
-    "div",
-    {class: "share-list card", role: "menu", "aria-label": "Share", hidden: true},
+    "div.share-list.card",
+    {role: "menu", "aria-label": "Share", hidden: true},
     item("Copy link", copyLink),
     item("Save as picture", () => savePicture(root)),
     item("Save as page", () => savePage(root)),
     item("Present (p)", present),
   );
   const button = element(
-    "button",
-    {class: "quiet", type: "button", "aria-haspopup": "menu", "aria-expanded": "false", title: "Link, picture, page"},
+    "button.quiet",
+    {"aria-haspopup": "menu", "aria-expanded": "false", title: "Link, picture, page"},
     "Share",
   );
   const open = (yes) => {
@@ -35,7 +35,7 @@ export function shareMenu(root) {
     open(list.hidden);
     if (!list.hidden) /** @type {HTMLElement} */ (list.firstChild).focus();
   });
-  const node = element("div", {class: "share"}, button, list);
+  const node = element("div.share", button, list);
   node.addEventListener("keydown", (event) => {
     if (event.key === "Escape" && !list.hidden) {
       event.stopPropagation();
@@ -119,7 +119,7 @@ const written = (/** @type {any} */ node) => node.getHTML();
 
 /** One file that opens anywhere, without this service and without a script. */
 export function pageText(root) {
-  const text = (words) => written(element("i", {}, words));
+  const text = (words) => written(element("i", words));
   return [
     `<!doctype html>\n<html lang="en" data-theme="${theme()}"><head><meta charset="utf-8">`,
     '<meta name="viewport" content="width=device-width, initial-scale=1">',
@@ -143,8 +143,8 @@ export async function pictureOf(root) {
   const style = document.createElement("style");
   style.textContent = rules();
   const page = element(
-    "div",
-    {xmlns: "http://www.w3.org/1999/xhtml", class: "picture-of-page", "data-theme": theme()},
+    "div.picture-of-page",
+    {xmlns: "http://www.w3.org/1999/xhtml", "data-theme": theme()},
     style,
     copy,
   );

@@ -132,19 +132,18 @@ function show(tour, stops, place) {
   bar?.remove();
   const end = () => bar.remove();
   const next = last
-    ? element("button", {type: "button", class: "primary small", onclick: end}, "Done")
-    : element("button", {type: "button", class: "primary small", onclick: go(place + 1)}, "Next →");
+    ? element("button.primary.small", {onclick: end}, "Done")
+    : element("button.primary.small", {onclick: go(place + 1)}, "Next →");
   bar = element(
-    "section",
-    {class: "tour", role: "region", "aria-label": `Tour: ${tour.title}`},
-    element("p", {class: "note"}, `${tour.title} · ${place + 1} of ${stops.length}`),
-    element("p", {class: "tour-say"}, stop.say),
+    "section.tour",
+    {role: "region", "aria-label": `Tour: ${tour.title}`},
+    element("p.note", `${tour.title} · ${place + 1} of ${stops.length}`),
+    element("p.tour-say", stop.say),
     element(
-      "div",
-      {class: "row"},
-      place ? element("button", {type: "button", class: "small", onclick: go(place - 1)}, "← Back") : null,
+      "div.row",
+      place ? element("button.small", {onclick: go(place - 1)}, "← Back") : null,
       next,
-      last ? null : element("button", {type: "button", class: "quiet small", onclick: end}, "End"),
+      last ? null : element("button.quiet.small", {onclick: end}, "End"),
     ),
   );
   document.body.append(bar);

@@ -314,7 +314,7 @@ def test_a_place_that_cannot_be_written_to_is_named(tmp_path: Path) -> None:
 
 
 def test_sentence_scores_need_as_many_references() -> None:
-    with pytest.raises(DataError, match=r"hypotheses = 1 lines: the references have 2"):
+    with pytest.raises(DataError, match=r"lines = 1 hypotheses, 2 references"):
         sentence_scores(["a"], ["a", "b"])
     assert sentence_scores(["the cat", "x"], ["the cat", "the cat"]) == [100.0, 0.0]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import Tensor
@@ -21,6 +23,7 @@ from regard.explain.edits import (
     SetRow,
     what_if,
 )
+from regard.explain.look import look
 from regard.explain.replay import replay
 from regard.explain.trace import Side, spell
 from regard.tasks.classify import Classifier
@@ -66,6 +69,14 @@ def test_a_masked_word_has_the_effect_that_masking_measures(preset: str, pool: s
     effect = word_map(asked.model, spell(SOURCES.encode(TEXT)), written)
     for word in range(3):
         torch.testing.assert_close(fall(what_if(asked, TEXT, [MaskWord(word)])), effect.weights[:, word])
+
+
+def test_masking_and_saliency_are_measured_under_the_edits_that_were_made() -> None:
+    found = look(labelling(), TEXT, edits=(MaskWord(1),))
+    torch.testing.assert_close(found.effect.weights[:, 1], torch.zeros(3, dtype=torch.float64))  # masked already
+    assert found.effect.weights[:, 0].abs().max() > 0
+    plain = replace(found, difference=None)
+    assert not torch.allclose(found.saliency, plain.saliency)
 
 
 def test_a_replaced_word_is_another_text_to_label() -> None:

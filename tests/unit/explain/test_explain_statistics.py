@@ -78,6 +78,12 @@ def test_a_roll_does_not_look_around_the_corner() -> None:
     assert one(identity(shift=1)).following == pytest.approx(3 / 4)
 
 
+def test_a_decoder_that_looks_at_the_token_it_has_just_read_copies() -> None:
+    """Target 5 6 5 <end> is read as <start> 5 6 5: the last row reads 5, and so did the second."""
+    weights = [[1.0, 0, 0, 0], [1.0, 0, 0, 0], [1.0, 0, 0, 0], [0, 1.0, 0, 0]]
+    assert one(weights, "decoder", (5, 6, 5, END)).same == pytest.approx(1 / 4)
+
+
 @pytest.mark.parametrize("kind", ["cross", "encoder", "decoder"])
 def test_every_head_of_a_model_has_numbers(kind: str) -> None:
     model = tiny.translator("transformer-tiny")

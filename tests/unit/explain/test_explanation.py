@@ -197,6 +197,16 @@ def test_where_nothing_is_attended_to_the_gradient_takes_its_place() -> None:
         found.picture(View(layer=1))
 
 
+def test_an_aligner_that_was_not_chosen_is_not_called_the_best() -> None:
+    """As for an imported model, which has no validation text: its links are read from the mean of all heads."""
+    found = explained()
+    assert replace(found, reader=Aligner()).aligner is None
+    assert len(replace(found, reader=Aligner()).links) == len(found.trace.target.words)
+    chosen = replace(found, reader=Aligner(chosen_on="valid", error_rate=0.25)).aligner
+    assert chosen is not None
+    assert chosen.description == "cross-attention, mean of all heads (best aligner on valid, AER 0.25)"
+
+
 def test_gates_and_states_are_those_of_the_trace() -> None:
     trace = explained("lstm").trace
     encoder, decoder = gate_maps(trace)

@@ -183,5 +183,5 @@ def test_the_seed_chooses_among_equals_and_a_repeated_pair_is_shown_once() -> No
 
 
 def test_texts_that_do_not_pair_are_refused() -> None:
-    with pytest.raises(DataError, match="texts = 1 lines: the sources have 2"):
+    with pytest.raises(DataError, match="lines = 2 sources, 1 hypotheses, 2 references"):
         most_differing(["a", "b"], ["a", "b"], [["x"], ["y", "z"]])

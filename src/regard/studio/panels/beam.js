@@ -65,9 +65,9 @@ class Beam {
       onpoint: (node) => this.pointed(node),
       onpick: (node) => this.force(node),
     });
-    this.forced = element("div", {class: "row forced-row"});
-    this.result = element("div", {class: "result"});
-    this.about = element("div", {class: "portrait card", role: "status", "aria-live": "off"});
+    this.forced = element("div.row.forced-row");
+    this.result = element("div.result");
+    this.about = element("div.portrait.card", {role: "status", "aria-live": "off"});
     this.others = element("div");
     this.all = element("div");
     this.problems = element("div");
@@ -75,24 +75,13 @@ class Beam {
     this.choice = sentenceChoice((place) => this.change({sentence: place || "", prefix: ""}));
     this.waitingFor = element("div", {hidden: true}, skeleton("lines", 4));
     this.stage = element(
-      "div",
-      {hidden: true, class: "search"},
+      "div.search",
+      {hidden: true},
       this.result,
-      element(
-        "figure",
-        {class: "card"},
-        shapesKey(),
-        this.picture.node,
-        this.about,
-        element("figcaption", {}, CAPTION),
-      ),
+      element("figure.card", shapesKey(), this.picture.node, this.about, element("figcaption", CAPTION)),
       this.all,
-      element("h2", {}, "Other beams"),
-      element(
-        "p",
-        {class: "note"},
-        "What the same model writes with fewer or more hypotheses; words that differ are marked.",
-      ),
+      element("h2", "Other beams"),
+      element("p.note", "What the same model writes with fewer or more hypotheses; words that differ are marked."),
       this.others,
     );
     this.question = folding(this.controls());
@@ -113,7 +102,6 @@ class Beam {
     const choice = (options, name, word = (value) => String(value)) => {
       const select = element(
         "select",
-        {},
         options.map((value) => element("option", {value}, word(value))),
       );
       select.addEventListener("change", () => this.change({[name]: select.value}));
@@ -124,8 +112,7 @@ class Beam {
     this.pruned = choice(PRUNED, "pruned");
     this.examples = examples((text, beam) => this.change({text, beam, prefix: "", sentence: ""}));
     return element(
-      "div",
-      {class: "controls knobs"},
+      "div.controls.knobs",
       this.run,
       field("Sentence", this.text),
       field("Beam", this.beam, "hypotheses kept"),
@@ -168,7 +155,7 @@ class Beam {
     if (!this.asked.text.trim()) return this.question.unfold();
     if (this.question.contains(document.activeElement) && document.activeElement === this.text) return undefined;
     const {run, text, beam, length_penalty: penalty} = this.asked;
-    const note = (words) => element("span", {class: "note"}, words);
+    const note = (words) => element("span.note", words);
     return this.question.fold(
       saidRun(run),
       saidText(text),
@@ -203,12 +190,8 @@ class Beam {
     this.forced.hidden = !prefix;
     if (!prefix) return;
     this.forced.replaceChildren(
-      element("span", {}, "Begins with ", element("b", {dir: "auto"}, prefix), ", because you said so."),
-      element(
-        "button",
-        {type: "button", class: "small", onclick: () => this.change({prefix: ""})},
-        "Let it choose again",
-      ),
+      element("span", "Begins with ", element("b", {dir: "auto"}, prefix), ", because you said so."),
+      element("button.small", {onclick: () => this.change({prefix: ""})}, "Let it choose again"),
     );
   }
 
@@ -234,7 +217,7 @@ class Beam {
   empty(words) {
     this.ask.stop();
     [this.found, this.drawn, this.stage.hidden, this.waitingFor.hidden] = [undefined, "", true, true];
-    this.problems.replaceChildren(typeof words === "string" ? element("p", {class: "note"}, words) : words);
+    this.problems.replaceChildren(typeof words === "string" ? element("p.note", words) : words);
   }
 
   draw(found) {
@@ -258,10 +241,10 @@ class Beam {
     source.node.classList.add("note");
     this.result.replaceChildren(
       ...(found.unknown?.length || found.sentences?.length > 1 ? [source.node] : []),
-      element("p", {class: "best", dir: "auto"}, text || "(nothing)"),
+      element("p.best", {dir: "auto"}, text || "(nothing)"),
       element(
-        "p",
-        {class: "note number", title: scores},
+        "p.note.number",
+        {title: scores},
         `${percent(Math.exp(best.log_probability))} probable`,
         ` · a beam of ${beam} considered ${nodes.length - 1} candidates`,
       ),

@@ -37,26 +37,23 @@ const LEAD =
 function onlyOne({name, task}, changes) {
   const preset = task === "translate" ? "bahdanau" : "lstm";
   return element(
-    "section",
-    {class: "empty card"},
-    element("h2", {}, "A second run is needed"),
+    "section.empty.card",
+    element("h2", "A second run is needed"),
     element(
       "p",
-      {},
       "So far there is only ",
-      element("bdi", {}, name),
+      element("bdi", name),
       ". Train another on the same corpus, of another architecture or for another time, and see which is better.",
     ),
     changes
       ? element(
-          "div",
-          {class: "row"},
-          element("a", {class: "button primary", href: link("train", {preset})}, "Train another"),
+          "div.row",
+          element("a.button.primary", {href: link("train", {preset})}, "Train another"),
           name === "demo"
             ? null
             : element(
-                "a",
-                {class: "button", href: link("train", {name: "demo", preset: "demo", corpus: "fable:fr"})},
+                "a.button",
+                {href: link("train", {name: "demo", preset: "demo", corpus: "fable:fr"})},
                 "Train the demo",
               ),
         )
@@ -71,7 +68,7 @@ function inWords(problem) {
 }
 
 class ComparePage {
-  /** `changes`: whether who looks may have something worked out. */
+  /** `changes`: whether this user may start a comparison. */
   constructor(root, runs, corpora, changes) {
     this.runs = runs;
     this.changes = changes;
@@ -82,13 +79,7 @@ class ComparePage {
     this.boxes = this.runs.map((run) => {
       const input = element("input", {type: "checkbox", name: "run", value: run.name});
       input.addEventListener("change", () => this.allow());
-      return element(
-        "label",
-        {class: "pick"},
-        input,
-        element("b", {}, element("bdi", {}, run.name)),
-        element("span", {class: "note"}, describe(run)),
-      );
+      return element("label.pick", input, element("b", element("bdi", run.name)), element("span.note", describe(run)));
     });
     const tests = [
       element("option", {value: ""}, "a test that the runs share"),
@@ -98,43 +89,40 @@ class ComparePage {
           element("option", {value: name}, builtIn ? `${name}, its test part` : name),
         ),
     ];
-    this.corpus = element("select", {}, tests);
+    this.corpus = element("select", tests);
     this.corpus.addEventListener("change", () => this.allow());
     this.limit = element("input", {type: "number", min: 2, max: 10000, value: 200});
     this.beam = element("input", {type: "number", min: 1, max: 20, value: 5});
-    this.button = element("button", {class: "primary"}, "Compare");
-    this.why = element("p", {class: "note"});
+    this.button = element("button.primary", {type: "submit"}, "Compare");
+    this.why = element("p.note");
     this.form = element(
-      "form",
-      {class: "card compare-form"},
-      element("fieldset", {}, element("legend", {}, "Runs"), element("div", {class: "picks"}, this.boxes)),
+      "form.card.compare-form",
+      element("fieldset", element("legend", "Runs"), element("div.picks", this.boxes)),
       element(
-        "div",
-        {class: "knobs"},
+        "div.knobs",
         field("Test", this.corpus, "What every run translates."),
         field("Sentences at most", this.limit),
         field("Beam", this.beam),
       ),
       this.changes
-        ? element("div", {class: "row"}, this.button, this.why)
+        ? element("div.row", this.button, this.why)
         : element(
-            "p",
-            {class: "note"},
+            "p.note",
             "Nothing is compared from this page: the service is read-only, or wants its other token. In a terminal: ",
-            element("code", {}, "regard compare"),
+            element("code", "regard compare"),
             ".",
           ),
     );
-    this.result = element("div", {class: "compare-result", "aria-live": "off"});
+    this.result = element("div.compare-result", {"aria-live": "off"});
     this.form.addEventListener("submit", (event) => {
       event.preventDefault();
       this.start();
     });
-    this.chosen = element("span", {class: "note"});
+    this.chosen = element("span.note");
     this.folded = element(
-      "details",
-      {class: "compare-fold", open: true},
-      element("summary", {}, "Runs and test ", this.chosen),
+      "details.compare-fold",
+      {open: true},
+      element("summary", "Runs and test ", this.chosen),
       this.form,
     );
     root.replaceChildren(pageHead("Compare", LEAD), this.folded, this.result);
@@ -219,24 +207,14 @@ class ComparePage {
 
   watch(job) {
     const bar = element("progress", {max: 1, value: 0, "aria-label": "Progress of the comparison"});
-    const line = element("p", {class: "note", role: "status"}, "Starting…");
+    const line = element("p.note", {role: "status"}, "Starting…");
     const stop = element(
-      "button",
-      {
-        type: "button",
-        class: "small",
-        onclick: () => remove(`/api/v1/jobs/${encodeURIComponent(job)}`).catch(() => {}),
-      },
+      "button.small",
+      {onclick: () => remove(`/api/v1/jobs/${encodeURIComponent(job)}`).catch(() => {})},
       "Stop",
     );
     this.result.replaceChildren(
-      element(
-        "section",
-        {class: "card compare-progress", "aria-label": "Progress"},
-        bar,
-        line,
-        this.changes ? stop : null,
-      ),
+      element("section.card.compare-progress", {"aria-label": "Progress"}, bar, line, this.changes ? stop : null),
     );
     const look = async () => {
       let found;
@@ -261,7 +239,7 @@ class ComparePage {
       announce("The comparison is done");
       this.shown = comparisonResult(result, this.runs);
       this.result.replaceChildren(this.shown.node);
-    } else if (state === "stopped") this.result.replaceChildren(element("p", {class: "note"}, "Stopped."));
+    } else if (state === "stopped") this.result.replaceChildren(element("p.note", "Stopped."));
     else {
       this.folded.open = true;
       this.result.replaceChildren(trouble(inWords({message: line})));

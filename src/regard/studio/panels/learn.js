@@ -32,7 +32,7 @@ export const nothing = "The numbers of this page are those of a model that has l
 
 export async function mount(root, {values, runs}) {
   await Promise.all([sheet("panels/learn.css"), sheet("panels/map.css")]);
-  const frame = root.appendChild(element("div", {class: "learn"}));
+  const frame = root.appendChild(element("div.learn"));
   frame.append(pageHead("Learn", lead("")));
   const page = new Page(frame, usable(runs, ...tasks));
   const text = values.text ?? (await beginning(chosen(page.runs, values.run)));
@@ -57,7 +57,7 @@ class Page {
     this.ask = latest();
     this.question = ""; // what the walkthrough on the page answers
     this.controls = controls(runs, (changes) => this.change(changes));
-    this.body = element("div", {class: "walkthrough"});
+    this.body = element("div.walkthrough");
     this.lead = root.querySelector(".lead");
     this.choice = sentenceChoice((place) => this.change({sentence: place}));
     this.where = whereWeAre((part) => this.toPart(part));
@@ -198,24 +198,23 @@ class Page {
     this.places = new Map(this.path.map((step, number) => [step.name, number]));
     this.controls.show(this.state, this.models.get(this.state.run));
     this.guide = guide(this.story, (step) => this.go({step}));
-    this.stage = element("div", {class: "stage"});
-    this.before = element("button", {type: "button", class: "turn", onclick: () => this.move(-1)});
-    this.after = element("button", {type: "button", class: "turn primary", onclick: () => this.move(1)});
+    this.stage = element("div.stage");
+    this.before = element("button.turn", {onclick: () => this.move(-1)});
+    this.after = element("button.turn.primary", {onclick: () => this.move(1)});
     this.progress = element("progress", {max: this.path.length, "aria-label": "Steps done"});
-    const turning = element("div", {class: "turning"}, this.before, this.after);
+    const turning = element("div.turning", this.before, this.after);
     const lines = words({walk, side, choose: (place) => this.change({word: place})});
     markUnknown(lines, walk.unknown);
-    this.end = element("div", {});
-    this.asked = element("div", {});
+    this.end = element("div");
+    this.asked = element("div");
     this.body.replaceChildren(
       ...remarks(walk),
       lines,
-      element("p", {class: "headline"}, ...headline(walk, side)),
+      element("p.headline", ...headline(walk, side)),
       element(
-        "div",
-        {class: "desk"},
-        element("div", {class: "side-of-desk"}, this.where.node, this.ways(), this.guide),
-        element("div", {class: "sheet"}, this.progress, this.stage, this.asked, turning, this.end),
+        "div.desk",
+        element("div.side-of-desk", this.where.node, this.ways(), this.guide),
+        element("div.sheet", this.progress, this.stage, this.asked, turning, this.end),
       ),
     );
     this.show();
@@ -285,7 +284,7 @@ class Page {
   ways() {
     const all = this.walk.steps.length;
     const short = shortWay(this.walk.steps).length;
-    if (short === all) return element("span", {});
+    if (short === all) return element("span");
     return segmented({
       label: "Way",
       hideLabel: true,

@@ -18,8 +18,7 @@ import {whatIfBar} from "./look/bar.js";
 import {besideCard} from "./look/beside.js";
 import {cellsCard} from "./look/cells.js";
 import {added, editedWords, editsOf, lasting, removed, wordsAfter, written} from "./look/edits.js";
-import {headsCard} from "./look/heads.js";
-import {meddleCard} from "./look/meddle.js";
+import {editForms} from "./look/forms.js";
 import {pictureCard} from "./look/picture.js";
 import {rowEditor} from "./look/row.js";
 import {sentenceCard} from "./look/sentence.js";
@@ -59,7 +58,7 @@ class Look {
     const onremove = (some) => this.change({edits: written(removed(this.edits, some))});
     this.form = questionForm({runs, onask: (values) => this.asked(values)});
     this.choice = sentenceChoice((place) => this.change({sentence: place || "", edits: written(lasting(this.edits))}));
-    this.remarks = element("div", {});
+    this.remarks = element("div");
     this.sentence = sentenceCard({onedit, onpoint: (place) => this.picture.point(place)});
     this.picture = pictureCard({
       onview,
@@ -73,35 +72,31 @@ class Look {
     });
     this.row = rowEditor({onedit});
     this.source = sourceCard();
-    this.heads = headsCard({onpick: (layer, head) => this.change({layer, head})});
     this.beside = besideCard({onview});
-    this.meddle = meddleCard({onedit});
+    this.forms = editForms({onedit});
     this.cells = cellsCard({onview, onpicture: (picture) => this.open(picture)});
     this.bar = whatIfBar({onremove});
     this.pictures = element(
-      "div",
-      {class: "pictures"},
+      "div.pictures",
       this.picture.node,
       this.cells.saliency,
       this.picture.step,
       this.beside.node,
     );
     this.found = element(
-      "div",
-      {class: "stack"},
+      "div.stack",
       this.sentence.node,
       this.picture.selectors,
       this.source.node,
       this.pictures,
       this.row.node,
-      this.heads.node,
       this.cells.node,
-      this.meddle.node,
+      this.forms.node,
     );
-    this.news = element("div", {class: "news"});
+    this.news = element("div.news");
     this.body = element(
-      "div",
-      {class: "stack results", "aria-live": "off"},
+      "div.stack.results",
+      {"aria-live": "off"},
       this.choice,
       this.remarks,
       this.news,
@@ -211,11 +206,7 @@ class Look {
     this.found.hidden = false;
     this.choice.show(trace.sentences, place);
     this.remarks.replaceChildren(...remarks(trace));
-    this.picture.node.hidden =
-      this.picture.selectors.hidden =
-      this.picture.step.hidden =
-      this.heads.node.hidden =
-        !attends;
+    this.picture.node.hidden = this.picture.selectors.hidden = this.picture.step.hidden = !attends;
     if (attends) {
       this.view = viewOf(values, trace);
       const edited = editedWords(this.text, this.edits, trace);
@@ -225,7 +216,6 @@ class Look {
         Math.max(trace.source.words.length, this.view.words ? 0 : trace.source.pieces.length) > WIDE,
       );
       const picture = this.picture.show(trace, this.view, ({word}) => editable && edited.has(word));
-      this.heads.show(trace, this.view);
       this.strip.show(trace, this.view);
       this.open(picture, this.view.side);
       this.source.show(trace, this.view.side === "decoder" ? null : picture);
@@ -236,7 +226,7 @@ class Look {
     this.bar.show(trace, {text: this.text, edits: this.edits});
     this.beside.view(values.beside ?? "", trace);
     this.cells.view(trace, values);
-    this.meddle.show(trace, wordsAfter(this.text, this.edits, trace));
+    this.forms.show(trace, wordsAfter(this.text, this.edits, trace));
   }
 
   /** The picture that the page opens with: lines between the words. Without attention it follows the gradient. */

@@ -47,20 +47,15 @@ class Atlas {
     const scene = scenes({href, go: (at) => this.go(at)});
     this.drawing = drawing({href, scene, onpoint: (part) => this.tell(part)});
     this.choice = sentenceChoice((place) => this.change({sentence: place || "", at: ""}));
-    this.remarks = element("div", {});
-    this.way = element("nav", {class: "way", "aria-label": "Where you are in the model"});
-    this.play = element(
-      "button",
-      {type: "button", class: "small", onclick: () => this.flow()},
-      "▶ Let the sentence flow",
-    );
-    this.aside = element("aside", {class: "card about-part", "aria-live": "off"});
-    this.news = element("div", {});
+    this.remarks = element("div");
+    this.way = element("nav.way", {"aria-label": "Where you are in the model"});
+    this.play = element("button.small", {onclick: () => this.flow()}, "▶ Let the sentence flow");
+    this.aside = element("aside.card.about-part", {"aria-live": "off"});
+    this.news = element("div");
     this.body = element(
-      "div",
-      {class: "map-body"},
-      element("div", {class: "row map-head"}, this.way, this.play),
-      element("div", {class: "map-desk"}, element("div", {class: "map-frame card"}, this.drawing.node), this.aside),
+      "div.map-body",
+      element("div.row.map-head", this.way, this.play),
+      element("div.map-desk", element("div.map-frame.card", this.drawing.node), this.aside),
     );
     this.form = folding(this.controls());
     root.append(this.form, this.choice, this.remarks, this.news, this.body);
@@ -85,11 +80,11 @@ class Atlas {
       if (this.text.value.trim()) this.change({text: this.text.value.trim(), sentence: "", at: this.values.at ?? ""});
     };
     return element(
-      "form",
-      {class: "controls map-question", onsubmit: submit},
+      "form.controls.map-question",
+      {onsubmit: submit},
       this.run,
       field("Sentence", this.text),
-      element("button", {class: "primary"}, "Draw"),
+      element("button.primary", {type: "submit"}, "Draw"),
     );
   }
 
@@ -174,9 +169,9 @@ class Atlas {
     const items = way.map((each, place) =>
       place === way.length - 1
         ? element("li", {"aria-current": "location"}, this.nameOf(each))
-        : element("li", {}, element("a", {href: link("map", {...this.values, at: each})}, this.nameOf(each))),
+        : element("li", element("a", {href: link("map", {...this.values, at: each})}, this.nameOf(each))),
     );
-    this.way.replaceChildren(element("ol", {}, items));
+    this.way.replaceChildren(element("ol", items));
   }
 
   /** "Layer 2", "Head 3", "chat ← cat". */
@@ -198,16 +193,14 @@ class Atlas {
     if (!part) {
       const size = this.model.parameters.toLocaleString("en");
       const parts = [
-        element("h2", {}, "The whole"),
+        element("h2", "The whole"),
         element(
           "p",
-          {},
           `${size} parameters. A cell of a strip is one piece of the sentence: the stronger its colour, the further the layer turned its vector.`,
         ),
-        element("p", {class: "said-output", dir: "auto"}, this.model.output),
+        element("p.said-output", {dir: "auto"}, this.model.output),
         element(
-          "p",
-          {class: "note"},
+          "p.note",
           `${percent(Math.exp(this.model.probabilities.reduce((sum, one) => sum + Math.log(one), 0)))} sure of all of it. The arrow keys go from part to part, Enter goes in, Escape goes out.`,
         ),
       ];
@@ -221,15 +214,14 @@ class Atlas {
       part.heads && ["heads", String(part.heads)],
     ].filter(Boolean);
     this.aside.replaceChildren(
-      element("h2", {}, named(part.title)),
-      element("p", {}, part.about),
+      element("h2", named(part.title)),
+      element("p", part.about),
       element(
-        "dl",
-        {class: "facts number"},
-        facts.flatMap(([term, value]) => [element("dt", {}, term), element("dd", {}, value)]),
+        "dl.facts.number",
+        facts.flatMap(([term, value]) => [element("dt", term), element("dd", value)]),
       ),
-      ...(values.length ? [element("p", {class: "note"}, `The strip shows ${what}.`)] : []),
-      element("p", {class: "note"}, element("a", {href: this.learn(part)}, "Its mathematics in Learn")),
+      ...(values.length ? [element("p.note", `The strip shows ${what}.`)] : []),
+      element("p.note", element("a", {href: this.learn(part)}, "Its mathematics in Learn")),
     );
   }
 

@@ -24,7 +24,7 @@ export const nothing = "A word has a meaning for a model that has learned.";
 
 export async function mount(root, {values, runs}) {
   await sheet("panels/meaning.css");
-  const frame = root.appendChild(element("div", {class: "meaning"}));
+  const frame = root.appendChild(element("div.meaning"));
   frame.append(pageHead("Meaning", LEAD));
   const page = new Page(frame, usable(runs, ...tasks));
   await page.update(values);
@@ -40,8 +40,8 @@ class Page {
     this.runs = runs;
     this.ask = latest();
     this.question = "";
-    this.body = element("div", {class: "results"});
-    this.old = element("p", {class: "warning", role: "status", hidden: true});
+    this.body = element("div.results");
+    this.old = element("p.warning", {role: "status", hidden: true});
     this.form = folding(this.controls());
     this.form.addEventListener("input", () => this.aged());
     root.append(this.form, this.old, this.body);
@@ -52,13 +52,11 @@ class Page {
     this.word = this.written("word");
     this.control = this.written("control");
     this.list = sentenceList((sentences) => this.change({sentences}));
-    this.ready = element("div", {class: "row ready", role: "group", "aria-label": "Examples"});
+    this.ready = element("div.row.ready", {role: "group", "aria-label": "Examples"});
     return element(
-      "div",
-      {class: "question"},
+      "div.question",
       element(
-        "div",
-        {class: "fields"},
+        "div.fields",
         field("Word", this.word),
         field("Control word", this.control, "One that should stay the same, to compare with. It may be left out."),
         this.picker,
@@ -66,10 +64,9 @@ class Page {
       this.ready,
       element("div", {role: "group", "aria-label": "Sentences"}, this.list),
       element(
-        "div",
-        {class: "row"},
-        element("button", {type: "button", class: "primary", onclick: () => this.tell()}, "Compare"),
-        element("span", {class: "note"}, "or press Enter in a field"),
+        "div.row",
+        element("button.primary", {onclick: () => this.tell()}, "Compare"),
+        element("span.note", "or press Enter in a field"),
       ),
     );
   }
@@ -81,10 +78,10 @@ class Page {
         this.change({word, control, sentences, from: 0});
         this.tell();
       };
-      return element("button", {type: "button", class: "small", onclick: take}, element("b", {}, word), ` ${about}`);
+      return element("button.small", {onclick: take}, element("b", word), ` ${about}`);
     };
     this.ready.hidden = !examples.length;
-    this.ready.replaceChildren(element("span", {class: "note"}, "Try"), ...examples.map(button));
+    this.ready.replaceChildren(element("span.note", "Try"), ...examples.map(button));
   }
 
   /** What is written is not what is shown: until it is asked for, the result below is an old one. */
@@ -100,7 +97,7 @@ class Page {
   /** One line says what was asked. */
   tell() {
     const {run, word, control, sentences} = this.state;
-    const note = (words) => element("span", {class: "note"}, words);
+    const note = (words) => element("span.note", words);
     const several = sentences.length === 1 ? "1 sentence" : `${sentences.length} sentences`;
     this.form.fold(
       saidRun(run),
@@ -222,16 +219,15 @@ class Page {
     const run = this.state.run;
     this.body.replaceChildren(
       element(
-        "section",
-        {class: "empty card", role: "status"},
-        element("h2", {}, element("bdi", {}, run), " has never seen the word ", element("bdi", {}, word), "."),
+        "section.empty.card",
+        {role: "status"},
+        element("h2", element("bdi", run), " has never seen the word ", element("bdi", word), "."),
         element(
           "p",
-          {},
           "Its vectors would be those of every unknown word, so there is nothing to compare. " +
             "Choose another word, or another run.",
         ),
-        element("button", {type: "button", class: "primary", onclick: () => this.edit()}, "Choose another word"),
+        element("button.primary", {onclick: () => this.edit()}, "Choose another word"),
       ),
     );
     return undefined;
@@ -248,8 +244,7 @@ class Page {
     this.forget();
     this.body.replaceChildren(
       element(
-        "p",
-        {class: "note"},
+        "p.note",
         word
           ? `Write two sentences or more with the word ${word}.`
           : "Write a word that has two meanings, in the language that the run reads, and two sentences or more with it.",

@@ -43,28 +43,20 @@ class RunsPage {
       return;
     }
     const body = byQuality(this.runs).flatMap((run) => this.rowsOf(run));
-    const heads = HEADS.map((head) => (head ? element("th", {scope: "col", class: "left"}, head) : element("td")));
+    const heads = HEADS.map((head) => (head ? element("th.left", {scope: "col"}, head) : element("td")));
     this.place.replaceChildren(
       ...[
         missing
-          ? element(
-              "p",
-              {class: "warning"},
-              "There is no run named ",
-              element("bdi", {}, name),
-              " here. These are all there are:",
-            )
+          ? element("p.warning", "There is no run named ", element("bdi", name), " here. These are all there are:")
           : null,
         element(
-          "table",
-          {class: "all-runs"},
-          element("caption", {class: "visually-hidden"}, "All runs"),
-          element("thead", {}, element("tr", {}, heads)),
-          element("tbody", {}, body),
+          "table.all-runs",
+          element("caption.visually-hidden", "All runs"),
+          element("thead", element("tr", heads)),
+          element("tbody", body),
         ),
         element(
-          "p",
-          {class: "note"},
+          "p.note",
           "A page begins with the run you chose last, else with the best for its task. ",
           element("a", {href: "#train"}, "Train your own"),
         ),
@@ -84,7 +76,7 @@ class RunsPage {
       onremove: () => this.remove(run),
       ontry: (text) => write("runs", {...read().values, text}, {replace: true}),
     });
-    return [row, element("tr", {class: "more"}, element("td", {colspan: HEADS.length}, this.more.node))];
+    return [row, element("tr.more", element("td", {colspan: HEADS.length}, this.more.node))];
   }
 
   toggle(run) {

@@ -68,10 +68,9 @@ class TrainPage {
         pageHead("Train", taught ? TEACHING : LEAD),
         values.run
           ? element(
-              "p",
-              {class: "warning"},
+              "p.warning",
               "There is no training named ",
-              element("bdi", {}, values.run),
+              element("bdi", values.run),
               " here; it may have been renamed or removed. ",
               element("a", {href: "#runs"}, "All runs"),
             )
@@ -81,7 +80,6 @@ class TrainPage {
         most && this.runs.length && !values.again
           ? element(
               "p",
-              {},
               taught
                 ? element("a", {href: link("train", {})}, "Train a new model instead")
                 : element("a", {href: link("train", {teach: ""})}, "Teach a model that is here, on your own text"),
@@ -91,19 +89,18 @@ class TrainPage {
           ? null
           : first && !this.runs.length
             ? element(
-                "details",
-                {class: "own", open: Boolean(values.again || (values.corpus && !asked))},
-                element("summary", {}, "Or choose for yourself"),
+                "details.own",
+                {open: Boolean(values.again || (values.corpus && !asked))},
+                element("summary", "Or choose for yourself"),
                 form.node,
               )
             : form.node,
         element(
-          "p",
-          {class: "note"},
+          "p.note",
           most
             ? `At most ${most} trainings run at once. In a terminal: `
             : "Nothing is trained from this page: the service is read-only, or wants its other token. In a terminal: ",
-          element("code", {}, "regard train"),
+          element("code", "regard train"),
           ". What was trained before is in ",
           element("a", {href: "#runs"}, "Runs"),
           ".",

@@ -49,15 +49,13 @@ class Translate {
     });
     this.panes = [0, 1].map((number) => this.pane(number));
     this.panels = element(
-      "div",
-      {class: "panes"},
+      "div.panes",
       this.card.node,
       this.panes.map(({view}) => view.node),
     );
-    this.reading = element("div", {class: "reading number"}, element("p", {class: "note"}, REST));
+    this.reading = element("div.reading.number", element("p.note", REST));
     this.lists = element(
-      "div",
-      {class: "lists"},
+      "div.lists",
       this.panes.map(({view}) => view.others),
     );
     root.append(this.panels, this.reading, this.controls(), this.lists);
@@ -66,16 +64,16 @@ class Translate {
   pane(number) {
     const pane = {number, ask: latest()};
     const onpoint = (sentence, target) => this.pointedTarget(number, sentence, target);
-    pane.head = number ? element("h2", {class: "pane-title"}) : this.runHead();
+    pane.head = number ? element("h2.pane-title") : this.runHead();
     pane.view = outputPane({head: pane.head, onpoint, onpick: (sentence, rank) => this.picked(pane, sentence, rank)});
     return pane;
   }
 
   /** The run stands above what it wrote, with the language it writes. */
   runHead() {
-    this.target = element("h2", {class: "pane-title"}, "Translation");
+    this.target = element("h2.pane-title", "Translation");
     this.run = runPicker({runs: this.runs, value: "", onchange: (run) => this.change({run, ...NO_PICKS})});
-    return element("div", {class: "run-head"}, this.target, this.run);
+    return element("div.run-head", this.target, this.run);
   }
 
   controls() {
@@ -83,19 +81,13 @@ class Translate {
     this.other = runPicker({runs: this.runs, value: "", label: "Compare with", none: "no other", onchange});
     this.beam = element(
       "select",
-      {},
       BEAMS.map((beam) => element("option", {value: beam}, beam === 1 ? "1, greedy" : beam)),
     );
     this.beam.addEventListener("change", () => this.change({beam: this.beam.value}));
-    return element(
-      "div",
-      {class: "controls choices"},
-      this.other,
-      field("Beam", this.beam, "how many the search keeps"),
-    );
+    return element("div.controls.choices", this.other, field("Beam", this.beam, "how many the search keeps"));
   }
 
-  /** The first thing that anybody sees: an example, translated, with a word of it lit. What somebody writes stays. */
+  /** At the first visit: an example, translated, with a word of it lit. Text that the user has written stays. */
   async open(values) {
     this.update(values);
     const [text = ""] = await examplesOf(values.run);
@@ -307,7 +299,7 @@ class Translate {
     this.again = undefined;
     this.source.light(-1, new Map());
     this.panes.forEach(({view}) => view.lightOwn(-1, null));
-    this.reading.replaceChildren(element("p", {class: "note"}, REST));
+    this.reading.replaceChildren(element("p.note", REST));
   }
 
   /** What was pointed at, in words; of two runs, one below the other. */
@@ -316,8 +308,8 @@ class Translate {
     const lines = found
       .filter(({words}) => words)
       .map(({run, words}) => {
-        const name = several ? element("span", {class: "note"}, element("bdi", {}, run), ": ") : null;
-        return element("p", {}, name, words);
+        const name = several ? element("span.note", element("bdi", run), ": ") : null;
+        return element("p", name, words);
       });
     this.reading.replaceChildren(...lines);
   }

@@ -7,9 +7,7 @@ let region;
 let shelf;
 
 export function announce(words) {
-  region ??= document.body.appendChild(
-    element("div", {class: "visually-hidden", "aria-live": "polite", id: "announced"}),
-  );
+  region ??= document.body.appendChild(element("div.visually-hidden", {"aria-live": "polite", id: "announced"}));
   region.textContent = words;
 }
 
@@ -19,15 +17,9 @@ let undoing;
 export function offerUndo(words, undo) {
   undoing?.remove();
   const close = () => bar.remove();
-  const back = element("button", {type: "button", class: "small", onclick: () => (close(), undo())}, "Undo");
-  const shut = element("button", {type: "button", class: "quiet small", "aria-label": "Close", onclick: close}, "×");
-  const bar = element(
-    "div",
-    {class: "undo", role: "region", "aria-label": "Undo"},
-    element("p", {}, words),
-    back,
-    shut,
-  );
+  const back = element("button.small", {onclick: () => (close(), undo())}, "Undo");
+  const shut = element("button.quiet.small", {"aria-label": "Close", onclick: close}, "×");
+  const bar = element("div.undo", {role: "region", "aria-label": "Undo"}, element("p", words), back, shut);
   undoing = document.body.appendChild(bar);
   announce(words);
   back.focus({preventScroll: true});
@@ -35,7 +27,7 @@ export function offerUndo(words, undo) {
 
 /** A short line at the foot of the window: toast("Copied"). It says nothing that is not also elsewhere. */
 export function toast(words, {bad = false} = {}) {
-  shelf ??= document.body.appendChild(element("div", {class: "toasts", "aria-hidden": "true"}));
+  shelf ??= document.body.appendChild(element("div.toasts", {"aria-hidden": "true"}));
   const shown = shelf.appendChild(element("p", {class: bad ? "toast bad" : "toast"}, words));
   announce(words);
   setTimeout(() => shown.remove(), STAYS);

@@ -44,17 +44,16 @@ class LineChart {
   constructor(options) {
     this.options = options;
     this.series = [];
-    this.tip = element("output", {class: "tip", hidden: true, "aria-hidden": "true"});
-    this.names = element("div", {class: "names"});
-    this.stage = element("div", {
-      class: "stage",
+    this.tip = element("output.tip", {hidden: true, "aria-hidden": "true"});
+    this.names = element("div.names");
+    this.stage = element("div.stage", {
       role: "application",
       tabindex: 0,
       "aria-roledescription": "chart",
       "aria-label": `${options.title}. Chart. The arrow keys move from place to place.`,
     });
-    this.foot = element("div", {class: "foot"});
-    this.node = element("div", {class: "chart"}, this.names, this.stage, this.tip, this.foot);
+    this.foot = element("div.foot");
+    this.node = element("div.chart", this.names, this.stage, this.tip, this.foot);
     this.stage.addEventListener("pointermove", (event) => this.pointed(event));
     this.stage.addEventListener("pointerleave", () => this.point(null));
     this.stage.addEventListener("blur", () => this.point(null));
@@ -191,7 +190,7 @@ class LineChart {
     this.rule.setAttribute("x1", x);
     this.rule.setAttribute("x2", x);
     this.tip.replaceChildren(
-      element("b", {}, this.wordOf(place)),
+      element("b", this.wordOf(place)),
       ...this.at(place).map(({text, series}) => element("span", {class: `s${series % HUES} tagged`}, text)),
     );
     const room = this.node.clientWidth - this.tip.offsetWidth;

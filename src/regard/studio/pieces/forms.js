@@ -9,9 +9,9 @@ let count = 0;
 /** A control under its label; `note` stands below and is read with it. */
 export function field(label, control, note = "") {
   control.id ||= `field-${++count}`;
-  const about = note ? element("span", {class: "note", id: `${control.id}-note`}, note) : null;
+  const about = note ? element("span.note", {id: `${control.id}-note`}, note) : null;
   if (about) control.setAttribute("aria-describedby", about.id);
-  return element("div", {class: "field"}, element("label", {for: control.id}, named(label)), control, about);
+  return element("div.field", element("label", {for: control.id}, named(label)), control, about);
 }
 
 /**
@@ -30,10 +30,9 @@ export function segmented({label, options, value, onchange, hideLabel = false}) 
   show(value);
   const labels = options.map((option, place) => element("label", {title: option.title}, inputs[place], option.text));
   const node = element(
-    "fieldset",
-    {class: "field"},
+    "fieldset.field",
     element("legend", {class: hideLabel ? "visually-hidden" : "label"}, named(label)),
-    element("div", {class: "segmented"}, labels),
+    element("div.segmented", labels),
   );
   return Object.defineProperty(node, "value", {get: () => inputs.find((input) => input.checked)?.value, set: show});
 }
@@ -43,7 +42,7 @@ export function check(label, checked, onchange) {
   const input = element("input", {type: "checkbox"});
   input.checked = checked;
   input.addEventListener("change", () => onchange(input.checked));
-  return Object.assign(element("label", {class: "check"}, input, label), {input});
+  return Object.assign(element("label.check", input, label), {input});
 }
 
 /** @param {() => string} text asked when pressed */
@@ -56,10 +55,10 @@ export function copyButton(text, label = "Copy") {
       toast("The browser does not let a page copy here", {bad: true});
     }
   };
-  return element("button", {type: "button", class: "quiet small", onclick: copy}, label);
+  return element("button.quiet.small", {onclick: copy}, label);
 }
 
 /** What a page is called, and what it is for. */
 export function pageHead(title, lead = "") {
-  return element("div", {class: "head"}, element("h1", {}, title), lead ? element("p", {class: "lead"}, lead) : null);
+  return element("div.head", element("h1", title), lead ? element("p.lead", lead) : null);
 }

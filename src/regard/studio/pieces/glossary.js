@@ -9,7 +9,7 @@ const known = new Map(TERMS.map(([word, meaning]) => [word.toLowerCase(), meanin
 
 /** A word of the list, with what it means for those who point at it. */
 export const term = (word, shown = word) =>
-  WORDS[word] ? element("abbr", {title: WORDS[word]}, shown) : element("span", {}, shown);
+  WORDS[word] ? element("abbr", {title: WORDS[word]}, shown) : element("span", shown);
 
 /** The name of a control: explained, if the list has it. @returns {Node | string} */
 export function named(label) {

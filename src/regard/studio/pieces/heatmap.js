@@ -6,17 +6,19 @@
 //   …
 //   map.leave();
 //
-// Only what is pointed at is painted anew when the pointer moves; the cells stay as they are.
+// When the pointer moves, frames and labels above the canvases move with it; no canvas is painted anew, which would
+// take most of a frame.
 
 import {element} from "../element.js";
 import {onTheme} from "../theme.js";
 import {announce} from "./announce.js";
 import {explained} from "./letters.js";
-import {cellAt, layout, paintCells, paintPointer, paintRows, sized} from "./heatmap_paint.js";
+import {cellAt, LABEL, layout, paintCells, paintRows, sized} from "./heatmap_paint.js";
 import {legend, number, range} from "./scales.js";
 import {folded, table} from "./table.js";
 
 const HELP = "Heat map. The arrow keys move from cell to cell; Home and End to the ends of a row.";
+const ROOM = 34; // pixels that a tip needs above a cell
 const MOVES = {
   ArrowUp: [-1, 0],
   ArrowDown: [1, 0],
@@ -44,6 +46,7 @@ export function heatmap(options) {
 
 class Heatmap {
   /** @type {ReturnType<typeof layout>} */ plan;
+  /** @type {{row: HTMLElement, column: HTMLElement, cell: HTMLElement}} */ frames;
 
   constructor(options) {
     this.options = options;
@@ -51,6 +54,8 @@ class Heatmap {
     this.picture = {rows: [], columns: [], values: [], marks: []};
     /** @type {{row: number, column: number} | null} */
     this.place = null;
+    this.drawnAt = 0; // pixels of width
+    this.scrolled = 0; // pixels that the box was scrolled by when the pointer moved
     this.build();
     this.stopTheme = onTheme(() => this.draw());
     this.observer = new ResizeObserver(([entry]) => entry.contentRect.width !== this.drawnAt && this.draw());
@@ -60,25 +65,23 @@ class Heatmap {
   build() {
     const {label} = this.options;
     const canvas = (kind) => element("canvas", {class: kind, "aria-hidden": "true"});
-    this.side = canvas("side");
+    const overlay = (kind) => element("i", {class: kind, hidden: true, dir: "auto"});
+    this.names = canvas("names");
     this.cells = canvas("cells");
-    this.over = canvas("over");
+    this.rowName = overlay("row-name");
+    this.frames = {row: overlay("row-frame"), column: overlay("column-frame"), cell: overlay("cell-frame")};
+    this.columnName = overlay("column-name");
+    this.over = element("div.over", {"aria-hidden": "true"}, Object.values(this.frames), this.columnName);
     this.stage = element(
-      "div",
-      {
-        class: "stage",
-        role: "application",
-        tabindex: 0,
-        "aria-roledescription": "heat map",
-        "aria-label": `${label}. ${HELP}`,
-      },
-      this.side,
-      element("div", {class: "layers"}, this.cells, this.over),
+      "div.stage",
+      {role: "application", tabindex: 0, "aria-roledescription": "heat map", "aria-label": `${label}. ${HELP}`},
+      element("div.side", {"aria-hidden": "true"}, this.names, this.rowName),
+      element("div.layers", this.cells, this.over),
     );
-    this.box = element("div", {class: "box"}, this.stage);
-    this.tip = element("output", {class: "tip", hidden: true, "aria-hidden": "true"});
-    this.foot = element("div", {class: "foot"});
-    this.node = element("div", {class: "heatmap"}, this.box, this.tip, this.foot);
+    this.box = element("div.box", this.stage);
+    this.tip = element("output.tip", {hidden: true, "aria-hidden": "true"});
+    this.foot = element("div.foot");
+    this.node = element("div.heatmap", this.box, this.tip, this.foot);
     this.over.addEventListener("pointermove", (event) => this.pointed(event));
     this.over.addEventListener("pointerdown", (event) => this.pointed(event));
     this.over.addEventListener("pointerleave", () => this.point(null));
@@ -119,14 +122,38 @@ class Heatmap {
     this.drawnAt = width;
     this.plan = layout(this.picture.rows, this.picture.columns, width);
     paintCells(sized(this.cells, this.plan.width, this.plan.height), this.plan, this.picture);
-    this.pen = sized(this.over, this.plan.width, this.plan.height);
-    this.sidePen = sized(this.side, this.plan.side, this.plan.height);
-    this.repaint();
+    paintRows(sized(this.names, this.plan.side, this.plan.height), this.plan, this.picture.rows);
+    this.measureFrames();
+    this.moveFrames();
   }
 
-  repaint() {
-    paintRows(this.sidePen, this.plan, this.picture.rows, this.place?.row);
-    paintPointer(this.pen, this.plan, this.picture, this.place);
+  /** How large the frames are; when the pointer moves, only their place changes. */
+  measureFrames() {
+    const {cell, high, angle, side} = this.plan;
+    const size = ({style}, width, height) => Object.assign(style, {width: `${width}px`, height: `${height}px`});
+    size(this.frames.row, cell * this.picture.columns.length - 1, high);
+    size(this.frames.column, cell, high * this.picture.rows.length);
+    size(this.frames.cell, cell, high);
+    this.rowName.style.maxWidth = `${side}px`;
+    this.rowName.style.lineHeight = `${high - 2}px`;
+    this.columnName.style.maxWidth = `${angle ? LABEL.longest : cell - 2}px`;
+  }
+
+  /** Frames and bold labels at the cell that is pointed at. */
+  moveFrames() {
+    const {place, plan} = this;
+    for (const each of [...Object.values(this.frames), this.rowName, this.columnName]) each.hidden = !place;
+    if (!place) return;
+    const [x, y] = [place.column * plan.cell, plan.head + place.row * plan.high];
+    const move = ({style}, left, top, more = "") => (style.transform = `translate(${left}px, ${top}px)${more}`);
+    move(this.frames.row, 0, y - 1);
+    move(this.frames.column, x - 1, plan.head);
+    move(this.frames.cell, x - 1, y - 1);
+    move(this.rowName, 0, y + 1);
+    this.rowName.textContent = this.picture.rows[place.row];
+    const turned = plan.angle ? ` rotate(${-plan.angle}rad) translateY(-50%)` : " translate(-50%, -50%)";
+    move(this.columnName, x + plan.cell / 2, plan.head - LABEL.gap - (plan.angle ? 0 : LABEL.size / 2), turned);
+    this.columnName.textContent = this.picture.columns[place.column];
   }
 
   pointed(event) {
@@ -138,9 +165,10 @@ class Heatmap {
     if (place?.row === this.place?.row && place?.column === this.place?.column) return;
     this.place = place;
     if (place) this.last = place;
+    this.scrolled = this.box.scrollLeft; // once something has changed, to ask would cost a layout
     this.waiting ??= requestAnimationFrame(() => {
       this.waiting = undefined;
-      if (this.plan) this.repaint();
+      if (this.plan) this.moveFrames();
       this.showTip();
     });
     if (!quiet) this.options.onpoint?.(place);
@@ -158,11 +186,15 @@ class Heatmap {
     const {row, column} = this.place;
     const {side, cell, high, head} = this.plan;
     this.tip.textContent = this.words(this.place);
-    const left = side + column * cell + cell / 2 - this.box.scrollLeft;
-    const most = this.node.clientWidth - this.tip.offsetWidth;
-    this.tip.style.left = `${Math.max(0, Math.min(most, left - this.tip.offsetWidth / 2))}px`;
-    const above = head + row * high - this.tip.offsetHeight - 6;
-    this.tip.style.top = `${above >= 0 ? above : head + (row + 1) * high + 6}px`;
+    const left = side + column * cell + cell / 2 - this.scrolled;
+    const [above, below] = [head + row * high - 6, head + (row + 1) * high + 6];
+    const fits = above > ROOM;
+    const aside = (-100 * left) / Math.max(left, this.drawnAt); // at either edge it ends there: its width is not asked for
+    Object.assign(this.tip.style, {
+      left: `${left}px`,
+      top: `${fits ? above : below}px`,
+      transform: `translate(${aside}%, ${fits ? -100 : 0}%)`,
+    });
   }
 
   key(event) {
@@ -200,7 +232,7 @@ class Heatmap {
 
 /** The same as a table, made when it is opened: 60 × 60 cells are many for a page that does not show them. */
 function asTable({label, digits, unit}, {rows, columns, values}) {
-  const word = (text) => element("bdi", {}, text);
+  const word = (text) => element("bdi", text);
   const cells = (row) => columns.map((_, column) => number(values[row * columns.length + column], digits) + unit);
   const body = () => rows.map((text, row) => [word(text), ...cells(row)]);
   const caption = `${label}, as a table`;

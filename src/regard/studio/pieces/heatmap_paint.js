@@ -6,11 +6,12 @@ import {number, painter} from "./scales.js";
 
 const SIZE = 12; // of letters
 const GAP = 6; // between a label and the cells
+const LONGEST = 132; // of a label; the tip has all of it
+export const LABEL = {size: SIZE, gap: GAP, longest: LONGEST};
 const NARROWEST = 15; // of a column: letters that stand upright fit
 const LOWEST = 17; // of a row
 const WIDEST = 56;
 const HIGHEST = 34;
-const LONGEST = 132; // of a label; the tip has all of it
 const SLANT = 20; // columns from here on have slanted labels, narrower ones upright ones
 const FIGURES = 32; // cells from here on hold their number
 
@@ -80,7 +81,7 @@ export function paintCells(context, plan, {rows, columns, values, scale, range, 
   noted.forEach((column) => paintNote(context, plan, rows.length, column));
 }
 
-/** A column that was meddled with: between two broken lines. */
+/** A column that was edited: between two broken lines. */
 function paintNote(context, {cell, high, head}, rows, column) {
   context.save();
   context.strokeStyle = token("--under");
@@ -111,34 +112,17 @@ function paintColumn(context, {cell, head, angle}, label, column, colour, weight
   context.restore();
 }
 
-/** The labels at the left; the one of the row that is pointed at stands out. */
-export function paintRows(context, {side, high, head, height}, rows, lit) {
+/** The labels at the left. */
+export function paintRows(context, {side, high, head, height}, rows) {
   context.clearRect(0, 0, side, height);
   context.textAlign = "right";
-  const [soft, ink] = [token("--soft"), token("--ink")];
+  context.font = `${SIZE}px ${FACE}`;
+  context.fillStyle = token("--soft");
   rows.forEach((label, row) => {
-    context.font = `${row === lit ? 600 : 400} ${SIZE}px ${FACE}`;
-    context.fillStyle = row === lit ? ink : soft;
     context.direction = rightToLeft(label) ? "rtl" : "ltr";
     const fits = shortened(label, side - GAP - 2, (text) => context.measureText(text).width);
     context.fillText(fits, side - GAP, head + row * high + high / 2);
   });
-}
-
-/** What is pointed at: its row and its column in a thin frame, the cell in a thick one, its column's label in ink. */
-export function paintPointer(context, plan, {rows, columns}, place) {
-  const {cell, high, head, width, height} = plan;
-  context.clearRect(0, 0, width, height);
-  if (!place) return;
-  const {row, column} = place;
-  const [x, y] = [column * cell, head + row * high];
-  context.strokeStyle = token("--ink");
-  context.lineWidth = 1;
-  context.strokeRect(0.5, y - 0.5, cell * columns.length - 1, high);
-  context.strokeRect(x - 0.5, head + 0.5, cell, high * rows.length - 1);
-  context.lineWidth = 2.5;
-  context.strokeRect(x, y, cell - 1, high - 1);
-  paintColumn(context, plan, columns[column], column, token("--ink"), 600);
 }
 
 /** The cell at a point of the canvas, or null. */

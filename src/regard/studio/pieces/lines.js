@@ -5,7 +5,8 @@
 //   picture.show({rows: ["le", "chat"], columns: ["the", "cat"], values: [.9, .1, .2, .8], names});
 //
 // Columns stand above and rows below, as in a heat map that lies on its side. Where the words do not fit beside one
-// another they stand below one another, columns at the left. Pointing at a word leaves its own lines alone.
+// another they stand below one another, columns at the left. Pointing at a word dims all lines together and draws its
+// own once more above them: to change each of a thousand lines would take longer than a frame.
 
 import {element, svg} from "../element.js";
 import {number} from "./scales.js";
@@ -30,14 +31,16 @@ class Lines {
   /** @type {ReturnType<typeof tokenLine>} */ above;
   /** @type {ReturnType<typeof tokenLine>} */ below;
   /** @type {{row: number, column: number, weight: number}[]} */ links;
-  /** @type {SVGElement[]} */ paths;
+  /** @type {SVGElement[]} */ paths = [];
   /** @type {{row: number, column: number, weight: number, hue: string, aside: number}[]} */ drawn = [];
   /** @type {Strand | null} */ preview = null;
 
   constructor(actions) {
     this.actions = actions;
-    this.drawing = svg("svg", {class: "between", "aria-hidden": "true"});
-    this.node = element("div", {class: "lines"});
+    this.all = svg("g", {class: "all"});
+    this.own = svg("g", {class: "own"});
+    this.drawing = svg("svg", {class: "between", "aria-hidden": "true"}, this.all, this.own);
+    this.node = element("div.lines");
     this.observer = new ResizeObserver(() => this.node.clientWidth !== this.wide && this.arrange());
     this.observer.observe(this.node);
   }
@@ -74,7 +77,7 @@ class Lines {
     this.weave();
     this.paths = []; // drawn once it is known where the words stand
     this.node.shown = {rows, columns, links: this.links};
-    const side = (name, line) => element("div", {class: "side"}, element("h2", {class: "label"}, name), line.node);
+    const side = (name, line) => element("div.side", element("h2.label", name), line.node);
     this.node.replaceChildren(side(names[0], this.above), this.drawing, side(names[1], this.below));
     this.arrange();
   }
@@ -143,10 +146,11 @@ class Lines {
     this.paths = this.drawn.map((link) => {
       const line = svg("path", {d: path(link), class: link.hue || null});
       line.style.strokeWidth = `${Math.max(0.75, thick * Math.min(1, link.weight)).toFixed(2)}px`;
-      line.style.opacity = (0.18 + 0.72 * Math.min(1, link.weight)).toFixed(2);
+      line.style.strokeOpacity = (0.18 + 0.72 * Math.min(1, link.weight)).toFixed(2);
       return line;
     });
-    this.drawing.replaceChildren(...this.paths);
+    this.all.replaceChildren(...this.paths);
+    this.own.replaceChildren();
   }
 
   /** "chat ← cat 0.95, black 0.03" */
@@ -177,7 +181,8 @@ class Lines {
     const own = (link) => (row === undefined || link.row === row) && (column === undefined || link.column === column);
     this.drawing.classList.toggle("dim", place !== null);
     const [above, below] = [new Map(), new Map()];
-    this.drawn.forEach((link, each) => this.paths[each]?.classList.toggle("on", place !== null && own(link)));
+    const paths = place === null ? [] : this.paths.filter((_, each) => own(this.drawn[each]));
+    this.own.replaceChildren(...paths.map((path) => path.cloneNode()));
     this.links.forEach((link) => {
       const lit = place !== null && own(link);
       if (lit && column === undefined) above.set(link.column, link.weight);

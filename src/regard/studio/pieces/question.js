@@ -9,10 +9,10 @@ import {element} from "../element.js";
  * @returns {HTMLElement & {fold: (...parts: (Node | string)[]) => void, unfold: () => void, folded: boolean}}
  */
 export function folding(form) {
-  const edit = element("button", {type: "button", class: "small", "data-unfold": "", onclick: () => begin()}, "Edit");
-  const told = element("div", {class: "told"});
-  const line = element("div", {class: "question-line controls", hidden: true}, told, edit);
-  const node = element("div", {class: "question-fold"}, line, form);
+  const edit = element("button.small", {"data-unfold": "", onclick: () => begin()}, "Edit");
+  const told = element("div.told");
+  const line = element("div.question-line.controls", {hidden: true}, told, edit);
+  const node = element("div.question-fold", line, form);
   const begin = () => {
     node.unfold();
     const first = form.querySelector("textarea, input[type=text], select");
@@ -33,8 +33,8 @@ export function folding(form) {
 }
 
 /** The parts of that line: which run, and the text. */
-export const saidRun = (name) => element("span", {class: "chip"}, element("bdi", {}, name));
-export const saidText = (text) => element("span", {class: "said", dir: "auto", title: text}, text);
+export const saidRun = (name) => element("span.chip", element("bdi", name));
+export const saidText = (text) => element("span.said", {dir: "auto", title: text}, text);
 
 /**
  * The sentences of a text, as buttons; one of them is looked at. Hidden where there is only one.
@@ -42,7 +42,7 @@ export const saidText = (text) => element("span", {class: "said", dir: "auto", t
  * @returns {HTMLElement & {show: (sentences: {text: string}[] | undefined, place: number) => void}}
  */
 export function sentenceChoice(onpick) {
-  const node = element("div", {class: "sentence-choice", role: "group", "aria-label": "Which sentence", hidden: true});
+  const node = element("div.sentence-choice", {role: "group", "aria-label": "Which sentence", hidden: true});
   let shown = "";
   node.show = (sentences = [], place = 0) => {
     node.hidden = sentences.length < 2;
@@ -51,10 +51,10 @@ export function sentenceChoice(onpick) {
       shown = key;
       const button = ({text}, number) =>
         element(
-          "button",
-          {type: "button", class: "small", title: text, onclick: () => onpick(number)},
-          element("span", {class: "count", "aria-hidden": "true"}, number + 1),
-          element("span", {class: "said", dir: "auto"}, text),
+          "button.small",
+          {title: text, onclick: () => onpick(number)},
+          element("span.count", {"aria-hidden": "true"}, number + 1),
+          element("span.said", {dir: "auto"}, text),
         );
       node.replaceChildren(...sentences.map(button));
     }
@@ -84,7 +84,7 @@ export function remarks({unknown = [], warning = ""} = {}) {
     (words.length
       ? `${few}${words.join(", ")}. What it makes of ${words.length === 1 ? "it" : "them"} is a guess.`
       : "");
-  return said ? [element("p", {class: "warning", role: "status", dir: "auto"}, said)] : [];
+  return said ? [element("p.warning", {role: "status", dir: "auto"}, said)] : [];
 }
 
 const AROUND = /^[\p{P}\p{S}]+|[\p{P}\p{S}]+$/gu;

@@ -111,7 +111,7 @@ export function reason(run) {
 export function runPicker({runs, value, onchange, label = "Run", none = ""}) {
   const options = runs.map((run) => element("option", {value: run.name}, run.name));
   if (none) options.unshift(element("option", {value: ""}, none));
-  const select = element("select", {}, options);
+  const select = element("select", options);
   const node = field(label, select, " ");
   const note = node.querySelector(".note");
   const find = () => runs.find((run) => run.name === select.value);
@@ -197,19 +197,14 @@ export function unfit({missing, name, sentence}, {runs, tasks, values, page}) {
   const other = chosenRun(runs, tasks).run;
   const text = values.text;
   const button = (words, kind, href) => element("a", {class: `button ${kind}`, href}, words);
-  const bdi = (each) => element("bdi", {}, each);
+  const bdi = (each) => element("bdi", each);
   return element(
-    "section",
-    {class: "empty card unfit", role: "status"},
-    element("h2", {}, sentence),
+    "section.empty.card.unfit",
+    {role: "status"},
+    element("h2", sentence),
+    element("p.note", other ? `${other.name}: ${describe(other)}` : "There is no other run that could take its place."),
     element(
-      "p",
-      {class: "note"},
-      other ? `${other.name}: ${describe(other)}` : "There is no other run that could take its place.",
-    ),
-    element(
-      "div",
-      {class: "row"},
+      "div.row",
       missing === "unfit" ? button(["Try", bdi(name)], "primary", link("runs", {run: name, text})) : null,
       missing === "unfit" && run?.task !== "translate"
         ? button(["Look inside", bdi(name)], "", link("look", {run: name, text}))
@@ -230,20 +225,18 @@ export function unfit({missing, name, sentence}, {runs, tasks, values, page}) {
 /** Instead of a page, when there is no run that it could use. */
 export function noRun(what = "Nothing can be shown before a model has learned.") {
   return element(
-    "section",
-    {class: "empty card"},
-    element("h2", {}, "No run yet"),
+    "section.empty.card",
+    element("h2", "No run yet"),
     element(
       "p",
-      {},
       `${what} The demo learns English to French from a small built-in corpus, here on this machine, `,
       "in about two minutes.",
     ),
     element(
-      "a",
-      {class: "button primary", href: link("train", {name: "demo", preset: "demo", corpus: "fable:fr"})},
+      "a.button.primary",
+      {href: link("train", {name: "demo", preset: "demo", corpus: "fable:fr"})},
       "Train the demo",
     ),
-    element("p", {class: "note"}, "Or in a terminal: ", element("code", {}, "regard demo")),
+    element("p.note", "Or in a terminal: ", element("code", "regard demo")),
   );
 }

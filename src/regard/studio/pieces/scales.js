@@ -50,7 +50,7 @@ export function legend(scale, [low, high], {unit = "", digits = 2} = {}) {
   paint();
   whileShown(canvas, paint);
   const ends = [low, high].map((value) => number(value, digits) + unit);
-  return element("span", {class: "legend"}, ends[0], canvas, ends[1]);
+  return element("span.legend", ends[0], canvas, ends[1]);
 }
 
 /** Repaint after each change of the theme, until the node has gone from the page. */

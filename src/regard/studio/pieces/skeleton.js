@@ -14,9 +14,9 @@ export function skeleton(shape = "lines", count = 3) {
     lines: Array(count).fill("bar"),
   }[shape];
   return element(
-    "div",
-    {class: "skeleton", role: "status"},
-    element("span", {class: "visually-hidden"}, "Loading"),
+    "div.skeleton",
+    {role: "status"},
+    element("span.visually-hidden", "Loading"),
     bars.map((kind) => element("i", {class: kind, "aria-hidden": "true"})),
   );
 }

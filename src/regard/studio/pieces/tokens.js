@@ -20,8 +20,8 @@ export function tokenLine(words, {label, onpoint, onpick, say, text, tag = "p"})
   const about = onpick ? {role: "button"} : {};
   const spans = words.map((word, place) =>
     element(
-      "span",
-      {class: "word", tabindex: place ? -1 : 0, "data-place": place, title: meaningOf(word) || null, ...about},
+      "span.word",
+      {tabindex: place ? -1 : 0, "data-place": place, title: meaningOf(word) || null, ...about},
       word,
     ),
   );

@@ -86,8 +86,8 @@ class Tree {
 
   constructor(options) {
     this.options = options;
-    this.box = element("div", {class: "box", role: "group", "aria-label": options.label});
-    this.node = element("div", {class: "tree"}, this.box);
+    this.box = element("div.box", {role: "group", "aria-label": options.label});
+    this.node = element("div.tree", this.box);
     this.box.addEventListener("keydown", (event) => this.key(event));
     this.box.addEventListener("pointerleave", () => this.point(null));
     this.box.addEventListener("focusout", () => this.point(null));

@@ -16,7 +16,6 @@ export function shapesKey() {
   const items = Object.entries(SHAPES).map(([fate, [d, word]]) =>
     element(
       "span",
-      {},
       svg(
         "svg",
         {viewBox: "0 0 40 20", width: 36, height: 18, "aria-hidden": "true", class: `node ${fate}`},
@@ -30,7 +29,7 @@ export function shapesKey() {
     {viewBox: "0 0 40 20", width: 36, height: 18, "aria-hidden": "true"},
     svg("path", {class: "edge way", d: "M1 10h38"}),
   );
-  return element("p", {class: "shapes note"}, items, element("span", {}, way, "the way to the output"));
+  return element("p.shapes.note", items, element("span", way, "the way to the output"));
 }
 
 /** A candidate in a few lines: why it left first, percent before logarithms. */
@@ -38,8 +37,7 @@ export function portrait(node, {nodes, outputs}, penalty) {
   if (!node || node.parent == null)
     return [
       element(
-        "p",
-        {class: "note"},
+        "p.note",
         "Tap or point at a candidate, or walk with the arrow keys, to see what became of it and why. ",
         "Tap or click it, or press Enter, to force what stands written there.",
       ),
@@ -56,19 +54,16 @@ export function portrait(node, {nodes, outputs}, penalty) {
     `${length} = ${number(node.score, 3)}`;
   return [
     element(
-      "p",
-      {class: "so-far", dir: "auto"},
+      "p.so-far",
+      {dir: "auto"},
       node.text || "(nothing)",
-      node.piece === "<end>" ? element("span", {class: "note"}, " <end>") : null,
+      node.piece === "<end>" ? element("span.note", " <end>") : null,
     ),
     element(
-      "dl",
-      {class: "facts"},
-      facts.map(([name, value]) =>
-        element("div", {}, element("dt", {}, name), element("dd", {class: "number"}, value)),
-      ),
+      "dl.facts",
+      facts.map(([name, value]) => element("div", element("dt", name), element("dd.number", value))),
     ),
-    element("p", {class: "note number in-detail"}, numbers),
+    element("p.note.number.in-detail", numbers),
   ];
 }
 
@@ -80,7 +75,7 @@ export function candidatesTable({nodes, outputs}) {
       .sort((one, other) => one.step - other.step || other.score - one.score)
       .map((node) => [
         node.step,
-        element("bdi", {}, `${node.text}${node.piece === "<end>" ? " <end>" : ""}`),
+        element("bdi", `${node.text}${node.piece === "<end>" ? " <end>" : ""}`),
         percent(Math.exp(node.log_probability)),
         number(node.log_probability, 3),
         number(node.score, 3),
@@ -99,7 +94,7 @@ export function candidatesTable({nodes, outputs}) {
 export function othersTable(others, now, onpick) {
   const verdict = (each) => (each.text === now.text ? "the same" : each.score > now.score ? "better" : "worse");
   const button = ({beam}) => {
-    const about = {type: "button", class: "small", "aria-label": `Search with a beam of ${beam}`};
+    const about = {class: "small", "aria-label": `Search with a beam of ${beam}`};
     return element("button", {...about, onclick: () => onpick(beam)}, beam);
   };
   /** @type {Best[]} */
@@ -126,6 +121,6 @@ export function othersTable(others, now, onpick) {
 function marked(text, other) {
   const known = new Set(other.split(/\s+/));
   const words = text.split(/\s+/).filter(Boolean);
-  const parts = words.flatMap((word) => [known.has(word) ? word : element("mark", {}, word), " "]);
-  return element("bdi", {}, parts.length ? parts : "(nothing)");
+  const parts = words.flatMap((word) => [known.has(word) ? word : element("mark", word), " "]);
+  return element("bdi", parts.length ? parts : "(nothing)");
 }

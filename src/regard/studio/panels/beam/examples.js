@@ -1,13 +1,9 @@
 // Sentences to try. One where a wider beam finds another output is offered only after the run has shown that it does.
 
-import {get, latest, post} from "../../api.js";
+import {latest, post} from "../../api.js";
 import {element} from "../../element.js";
+import {EXAMPLES, examplesOf} from "../runs/attempt.js";
 
-const USUAL = [
-  "The black cat ate the mouse.",
-  "The old banker counted the coins in the bank.",
-  "The fisherman slept on the bank.",
-];
 const [NARROW, WIDE] = [1, 5];
 const MOST = 12; // sentences that are tried for one that differs
 const differing = new Map(); // run → the sentence, or null; asked once a visit
@@ -18,67 +14,43 @@ const differing = new Map(); // run → the sentence, or null; asked once a visi
  */
 export function examples(take) {
   const ask = latest();
-  const node = element("div", {class: "row examples", role: "group", "aria-label": "Examples"});
+  const node = element("div.row.examples", {role: "group", "aria-label": "Examples"});
   const button = (text, beam = /** @type {number | string} */ (""), note = "") =>
-    element(
-      "button",
-      {type: "button", class: "small", onclick: () => take(text, beam)},
-      text,
-      note ? element("span", {class: "note"}, note) : null,
-    );
+    element("button.small", {onclick: () => take(text, beam)}, text, note ? element("span.note", note) : null);
   let shown = "";
   return {
     node,
     async show({name, task}) {
       if (shown === name) return;
       shown = name;
-      const own = await sentences(name);
+      const found = await examplesOf(name);
       if (shown !== name) return;
+      const own = found.length ? found : EXAMPLES;
       const differs = element("span", {hidden: true});
-      const search = element(
-        "button",
-        {type: "button", class: "small quiet"},
-        "Find one where a wider beam finds another output",
-      );
+      const search = element("button.small.quiet", "Find one where a wider beam finds another output");
       search.addEventListener("click", async () => {
         search.disabled = true;
         search.textContent = "Searching…";
-        const found = await ask((signal) =>
+        const other = await ask((signal) =>
           differing.has(name) ? differing.get(name) : seek(name, own, signal),
         ).catch(() => null);
-        if (found === undefined) return;
-        differing.set(name, found);
+        if (other === undefined) return;
+        differing.set(name, other);
         search.hidden = true;
         differs.hidden = false;
         differs.replaceChildren(
-          found
-            ? button(found, WIDE, ` beams of ${NARROW} and ${WIDE} differ`)
+          other
+            ? button(other, WIDE, ` beams of ${NARROW} and ${WIDE} differ`)
             : element(
-                "span",
-                {class: "note"},
+                "span.note",
                 `For ${Math.min(MOST, own.length)} sentences, beams of ${NARROW} and ${WIDE} write the same.`,
               ),
         );
       });
       const both = task === "translate" ? [differs, search] : [];
-      node.replaceChildren(
-        element("span", {class: "note"}, "Try"),
-        ...own.slice(0, 3).map((text) => button(text)),
-        ...both,
-      );
+      node.replaceChildren(element("span.note", "Try"), ...own.slice(0, 3).map((text) => button(text)), ...both);
     },
   };
-}
-
-/** Some sentences that the run was validated on; where there are none, those of the built-in corpus. */
-async function sentences(name) {
-  try {
-    const {examples: found} = await get(`/api/v1/runs/${encodeURIComponent(name)}/examples`);
-    const texts = found.map((one) => (typeof one === "string" ? one : (one.text ?? one.source)));
-    return texts.length ? texts : USUAL;
-  } catch {
-    return USUAL;
-  }
 }
 
 /** The first sentence for which the two beams write different outputs; null if none does. */

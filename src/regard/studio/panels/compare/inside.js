@@ -14,13 +14,13 @@ import {hasAttention, opened, originOf, pictureOf, viewOf} from "../look/view.js
  *   added
  */
 export function sideBySide({text, runs, beam, maps}) {
-  const place = element("div", {class: "inside"});
-  const details = element("details", {}, element("summary", {}, "Look inside, side by side"), place);
+  const place = element("div.inside");
+  const details = element("details", element("summary", "Look inside, side by side"), place);
   details.addEventListener("toggle", () => {
     if (!details.open || place.childElementCount) return;
     place.replaceChildren(
       ...runs.map((run) => {
-        const figure = element("figure", {}, skeleton("lines", 3));
+        const figure = element("figure", skeleton("lines", 3));
         look(figure, {run, text, beam, maps});
         return figure;
       }),
@@ -30,15 +30,14 @@ export function sideBySide({text, runs, beam, maps}) {
 }
 
 async function look(figure, {run, text, beam, maps}) {
-  const title = element("h3", {}, element("a", {href: link("look", {run, text})}, run));
+  const title = element("h3", element("a", {href: link("look", {run, text})}, run));
   try {
     const trace = opened(await post("/api/v1/trace", {run, text, beam: beam ?? 5}));
     if (!hasAttention(trace)) {
       figure.replaceChildren(
         title,
         element(
-          "p",
-          {class: "note"},
+          "p.note",
           "This model has no attention: one vector holds the whole sentence. Its gates and states are in Look inside.",
         ),
       );
@@ -47,7 +46,7 @@ async function look(figure, {run, text, beam, maps}) {
     const view = viewOf({}, trace);
     const map = heatmap({label: `${run}: ${originOf(trace, view)}`});
     maps.push(map);
-    figure.replaceChildren(title, map.node, element("figcaption", {}, `${trace.output} — ${originOf(trace, view)}`));
+    figure.replaceChildren(title, map.node, element("figcaption", `${trace.output} — ${originOf(trace, view)}`));
     const {rows, columns, values} = pictureOf(trace, view);
     map.show({rows: rows.map(({label}) => label), columns: columns.map(({label}) => label), values, range: [0, 1]});
   } catch (problem) {

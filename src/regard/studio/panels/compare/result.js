@@ -14,7 +14,7 @@ const LOWER = ["TER", "perplexity/word", "perplexity/byte"];
 export function comparisonResult(found, runs) {
   const charts = [];
   const parts = [table(found), tests(found), lengths(found, charts), sentences(found, runs, charts), conditions(found)];
-  return {node: element("div", {}, parts.filter(Boolean)), leave: () => charts.forEach((chart) => chart.leave())};
+  return {node: element("div", parts.filter(Boolean)), leave: () => charts.forEach((chart) => chart.leave())};
 }
 
 const better = ({metric, first, second, difference}) =>
@@ -45,7 +45,7 @@ function table({rows, metrics, verdicts, conditions: about}) {
   );
   const cell = (row, metric, place) => {
     const found = row.scores.find(({name}) => name === metric);
-    if (!found) return element("td", {}, "–");
+    if (!found) return element("td", "–");
     const spread = margin(found);
     const signs = place
       ? ""
@@ -56,19 +56,18 @@ function table({rows, metrics, verdicts, conditions: about}) {
       "td",
       {class: found.score === best[metric] ? "best" : null},
       found.score.toFixed(1),
-      spread == null ? null : element("small", {}, ` ±${spread.toFixed(1)}`),
-      signs ? element("sup", {}, ` ${signs}`) : null,
+      spread == null ? null : element("small", ` ±${spread.toFixed(1)}`),
+      signs ? element("sup", ` ${signs}`) : null,
     );
   };
   const body = rows.map((row) =>
     element(
       "tr",
-      {},
       element("th", {scope: "row"}, row.name),
       metrics.map((metric, place) => cell(row, metric, place)),
-      element("td", {}, row.cost.parameters == null ? "–" : count(row.cost.parameters)),
-      element("td", {}, duration(row.cost.seconds)),
-      element("td", {}, row.cost.milliseconds == null ? "–" : row.cost.milliseconds.toFixed(1)),
+      element("td", row.cost.parameters == null ? "–" : count(row.cost.parameters)),
+      element("td", duration(row.cost.seconds)),
+      element("td", row.cost.milliseconds == null ? "–" : row.cost.milliseconds.toFixed(1)),
     ),
   );
   const legend = rows.flatMap((row, place) => {
@@ -84,35 +83,31 @@ function table({rows, metrics, verdicts, conditions: about}) {
         `${about.resamples.toLocaleString("en")} resamples).`
       : "";
   return element(
-    "section",
-    {class: "card", "aria-labelledby": "scores-title"},
+    "section.card",
+    {"aria-labelledby": "scores-title"},
     element("h2", {id: "scores-title"}, headline({rows, metrics, verdicts})),
-    element("p", {class: "note"}, `${about.sentences.toLocaleString("en")} sentences: ${about.data}.`),
+    element("p.note", `${about.sentences.toLocaleString("en")} sentences: ${about.data}.`),
     element(
-      "div",
-      {class: "scroll", tabindex: 0, role: "region", "aria-label": "Scores"},
+      "div.scroll",
+      {tabindex: 0, role: "region", "aria-label": "Scores"},
       element(
-        "table",
-        {class: "scores"},
+        "table.scores",
         element(
           "thead",
-          {},
           element(
             "tr",
-            {},
             heads.map((name) => (name ? element("th", {scope: "col"}, name) : element("td"))),
           ),
         ),
-        element("tbody", {}, body),
+        element("tbody", body),
       ),
     ),
-    line ? element("p", {class: "note"}, line) : null,
+    line ? element("p.note", line) : null,
     rows[0]?.scores[0]?.signature
       ? element(
-          "p",
-          {class: "note"},
+          "p.note",
           "± is half of the 95 % interval. ",
-          element("code", {}, `${metrics[0]}|${rows[0].scores[0].signature}`),
+          element("code", `${metrics[0]}|${rows[0].scores[0].signature}`),
         )
       : null,
   );
@@ -140,40 +135,32 @@ function tests({verdicts}) {
   const rows = verdicts.map((verdict) =>
     element(
       "tr",
-      {},
       element("th", {scope: "row"}, `${other(verdict)} → ${better(verdict)}`),
-      element("td", {class: "left"}, verdict.metric),
-      element("td", {}, `+${Math.abs(verdict.difference).toFixed(2)}`),
-      element("td", {}, chance(verdict.bootstrap)),
-      element("td", {}, chance(verdict.randomisation)),
+      element("td.left", verdict.metric),
+      element("td", `+${Math.abs(verdict.difference).toFixed(2)}`),
+      element("td", chance(verdict.bootstrap)),
+      element("td", chance(verdict.randomisation)),
     ),
   );
   const heads = ["from → to", "measure", "difference", "paired bootstrap", "randomisation"];
   return element(
-    "section",
-    {class: "card", "aria-labelledby": "tests-title"},
+    "section.card",
+    {"aria-labelledby": "tests-title"},
     element("h2", {id: "tests-title"}, "Is it luck?"),
+    element("p.note", "How often chance alone would give a difference as large. Below 0.05 it is called significant."),
     element(
-      "p",
-      {class: "note"},
-      "How often chance alone would give a difference as large. Below 0.05 it is called significant.",
-    ),
-    element(
-      "div",
-      {class: "scroll", tabindex: 0, role: "region", "aria-label": "Paired tests"},
+      "div.scroll",
+      {tabindex: 0, role: "region", "aria-label": "Paired tests"},
       element(
         "table",
-        {},
         element(
           "thead",
-          {},
           element(
             "tr",
-            {},
             heads.map((name, place) => element("th", {scope: "col", class: place === 1 ? "left" : null}, name)),
           ),
         ),
-        element("tbody", {}, rows),
+        element("tbody", rows),
       ),
     ),
   );
@@ -206,12 +193,11 @@ function lengths({rows, metrics}, charts) {
     })),
   );
   return element(
-    "section",
-    {class: "card", "aria-labelledby": "lengths-title"},
+    "section.card",
+    {"aria-labelledby": "lengths-title"},
     element("h2", {id: "lengths-title"}, `${metrics[0]} by length`),
     element(
-      "p",
-      {class: "note"},
+      "p.note",
       "Where each gives up. In brackets how many sentences there are; bars are 95 % intervals." +
         `${few ? " Lengths with fewer than 30 sentences get no score: it would say little." : ""}`,
     ),
@@ -225,20 +211,17 @@ function sentences({differing, rows, conditions: about}, runs, maps) {
   const one = ({line, source, reference, outputs, scores}) =>
     element(
       "li",
-      {},
-      element("p", {class: "source", dir: "auto"}, source),
-      element("p", {class: "note", dir: "auto"}, `line ${line} · reference: ${reference}`),
+      element("p.source", {dir: "auto"}, source),
+      element("p.note", {dir: "auto"}, `line ${line} · reference: ${reference}`),
       element(
         "dl",
-        {},
         outputs.flatMap((output, place) => {
           const {name} = rows[place];
           return [
-            element("dt", {}, name),
+            element("dt", name),
             element("dd", {dir: "auto"}, output || "(nothing)"),
             element(
-              "dd",
-              {class: "tell number"},
+              "dd.tell.number",
               `chrF2 ${scores[place].toFixed(0)} `,
               known.has(name)
                 ? element(
@@ -262,15 +245,14 @@ function sentences({differing, rows, conditions: about}, runs, maps) {
       }),
     );
   return element(
-    "section",
-    {class: "card", "aria-labelledby": "sentences-title"},
+    "section.card",
+    {"aria-labelledby": "sentences-title"},
     element("h2", {id: "sentences-title"}, "Where they differ most"),
     element(
-      "p",
-      {class: "note"},
+      "p.note",
       "The sentences with the largest distance between the best and the worst output, by chrF2 of the sentence alone.",
     ),
-    element("ol", {class: "pairs"}, differing.map(one)),
+    element("ol.pairs", differing.map(one)),
   );
 }
 
@@ -285,13 +267,11 @@ function conditions({conditions: about, rows}) {
   ].filter(Boolean);
   return element(
     "details",
-    {},
-    element("summary", {}, "How the numbers came about"),
-    element("p", {class: "note"}, facts.join(" · ")),
+    element("summary", "How the numbers came about"),
+    element("p.note", facts.join(" · ")),
     element(
-      "ul",
-      {class: "note"},
-      rows.map((row) => element("li", {}, `${row.name}: ${row.origin}`)),
+      "ul.note",
+      rows.map((row) => element("li", `${row.name}: ${row.origin}`)),
     ),
   );
 }

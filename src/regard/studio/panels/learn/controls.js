@@ -14,7 +14,7 @@ const SIDES = [
 
 /** A select with places counted as people count; hidden where there is nothing to choose. */
 function places(label, change) {
-  const select = element("select", {});
+  const select = element("select");
   const node = field(label, select);
   select.addEventListener("change", () => change(Number(select.value)));
   node.show = (count, value) => {
@@ -44,16 +44,16 @@ export function controls(runs, change) {
   text.addEventListener("change", () => text.value.trim() && change({text: text.value.trim()}));
   text.addEventListener("keydown", (event) => event.key === "Enter" && text.blur()); // an answer is read, not written
   const form = element(
-    "form",
-    {class: "sentence controls", onsubmit: (event) => event.preventDefault()},
+    "form.sentence.controls",
+    {onsubmit: (event) => event.preventDefault()},
     field("Sentence", text),
     picker,
   );
   const question = folding(form);
   const layer = places("Layer", (value) => change({layer: value}));
   const head = places("Head", (value) => change({head: value}));
-  const side = element("div", {class: "part"});
-  const node = element("div", {}, question, element("div", {class: "controls places"}, side, layer, head));
+  const side = element("div.part");
+  const node = element("div", question, element("div.controls.places", side, layer, head));
   node.show = (state, model) => {
     if (document.activeElement !== text) question.fold(saidRun(state.run), saidText(state.text));
     picker.value = state.run;
@@ -75,7 +75,7 @@ function sides(model, value, onchange) {
     value: name,
     text: title,
   }));
-  if (options.length < 2) return element("span", {});
+  if (options.length < 2) return element("span");
   return segmented({label: "Part", options, value, onchange});
 }
 
@@ -120,7 +120,7 @@ export function words({walk, side, choose}) {
         onSource ? {} : {chosen: target.word_of[walk.position], choose},
       ),
     );
-  return element("div", {class: "words"}, rows);
+  return element("div.words", rows);
 }
 
 /**
@@ -130,18 +130,9 @@ export function words({walk, side, choose}) {
 function line(label, list, {chosen, choose, looked}) {
   const tokens = list.map((text, place) => {
     if (!choose) return element("span", {class: place === looked ? "token looked" : "token"}, text);
-    return element(
-      "button",
-      {type: "button", class: "token", "aria-pressed": String(place === chosen), onclick: () => choose(place)},
-      text,
-    );
+    return element("button.token", {"aria-pressed": String(place === chosen), onclick: () => choose(place)}, text);
   });
-  if (!tokens.length) tokens.push(element("span", {class: "token note"}, "nothing: the run ends at once"));
+  if (!tokens.length) tokens.push(element("span.token.note", "nothing: the run ends at once"));
   const about = choose && list.length ? {role: "group", "aria-label": "Word to follow"} : {};
-  return element(
-    "div",
-    {class: "line"},
-    element("span", {class: "label"}, label),
-    element("div", {class: "tokens", dir: "auto", ...about}, tokens),
-  );
+  return element("div.line", element("span.label", label), element("div.tokens", {dir: "auto", ...about}, tokens));
 }

@@ -14,9 +14,8 @@ export function ending({walk, path, story, state, model, task}, go) {
   const side = onSource ? walk.source : walk.target;
   const here = side.word_of[walk.position] ?? state.word;
   const next = task === "classify" ? undefined : side.words[here + 1];
-  const button = (words, kind, changes) =>
-    element("button", {type: "button", class: kind, onclick: () => go(changes)}, ...words);
-  const bdi = (word) => element("bdi", {}, word);
+  const button = (words, kind, changes) => element("button", {class: kind, onclick: () => go(changes)}, ...words);
+  const bdi = (word) => element("bdi", word);
   const layers = Math.min(...[model?.encoder_layers, model?.decoder_layers].filter(Boolean), Infinity);
   const higher = Number.isFinite(layers) && walk.layer + 1 < layers;
   const unseen =
@@ -24,31 +23,23 @@ export function ending({walk, path, story, state, model, task}, go) {
       ? ` The other ${layers === 2 ? "layer does" : `${layers - 1} layers do`} the same with weights of their own.`
       : "";
   return element(
-    "section",
-    {class: "ending card", "aria-labelledby": "ending-title"},
+    "section.ending.card",
+    {"aria-labelledby": "ending-title"},
     element("h2", {id: "ending-title"}, "That was all of it"),
     element(
       "p",
-      {},
       ...outcome(walk, task),
       `${path.length < walk.steps.length ? ` These were ${path.length} of its ${walk.steps.length} steps` : ` It took ${walk.steps.length} steps`} in ${story.length} chapters:`,
     ),
     element(
       "ol",
-      {},
       story.map(({title, steps}) =>
-        element(
-          "li",
-          {},
-          title,
-          element("span", {class: "note"}, ` ${steps.length === 1 ? "1 step" : `${steps.length} steps`}`),
-        ),
+        element("li", title, element("span.note", ` ${steps.length === 1 ? "1 step" : `${steps.length} steps`}`)),
       ),
     ),
-    element("p", {class: "note"}, `We watched one layer${(model?.heads ?? 1) > 1 ? " and one head" : ""}.${unseen}`),
+    element("p.note", `We watched one layer${(model?.heads ?? 1) > 1 ? " and one head" : ""}.${unseen}`),
     element(
-      "div",
-      {class: "row"},
+      "div.row",
       next === undefined ? null : button(["Now the next word: ", bdi(next), " →"], "primary", {word: here + 1}),
       next === undefined && here > 0 && task !== "classify"
         ? button(["From the first word: ", bdi(side.words[0])], "primary", {word: 0})

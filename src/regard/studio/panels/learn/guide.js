@@ -15,25 +15,20 @@ export function guide(story, go) {
   }
   const list = ({steps}) => {
     const items = steps.map(({number, step}) => {
-      const link = element(
-        "a",
-        {href: go(step.name)},
-        element("span", {class: "count"}, String(number + 1)),
-        step.title,
-      );
+      const link = element("a", {href: go(step.name)}, element("span.count", String(number + 1)), step.title);
       links.set(step.name, link);
-      return element("li", {}, link);
+      return element("li", link);
     });
-    return element("ol", {}, items);
+    return element("ol", items);
   };
   const inside = parts.flatMap(({part, chapters}) => [
-    element("h2", {}, PARTS[part] ?? part),
-    ...chapters.map((chapter) => element("div", {class: "chapter"}, element("h3", {}, chapter.title), list(chapter))),
+    element("h2", PARTS[part] ?? part),
+    ...chapters.map((chapter) => element("div.chapter", element("h3", chapter.title), list(chapter))),
   ]);
-  const summary = element("summary", {}, "All steps");
+  const summary = element("summary", "All steps");
   const folded = element(
-    "details",
-    {class: "guide", open: !narrow.matches},
+    "details.guide",
+    {open: !narrow.matches},
     summary,
     element("nav", {"aria-label": "Steps"}, inside),
   );

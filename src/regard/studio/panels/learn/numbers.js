@@ -25,16 +25,16 @@ const SHARES = new Set([
  * @param {Map<string, import("./step.js").Step>} byName all steps of the walkthrough
  */
 export function numbers(step, byName) {
-  const told = element("output", {class: "reason"});
+  const told = element("output.reason");
   const tell = (place) => told.replaceChildren(...sentence(step, byName, place));
   const drawn = draw(step, tell);
   tell(resting(step));
-  return element("div", {class: "numbers"}, drawn, element("p", {class: "note"}, legend(step)), told);
+  return element("div.numbers", drawn, element("p.note", legend(step)), told);
 }
 
 function draw(step, tell) {
   if (!step.axes.length)
-    return element("p", {class: "single"}, element("data", {value: step.shown, "data-place": ""}, figure(step.shown)));
+    return element("p.single", element("data", {value: step.shown, "data-place": ""}, figure(step.shown)));
   if (step.axes[0].name === "word") return bars(step, tell);
   return table(step, tell);
 }
@@ -56,9 +56,9 @@ function sentence(step, byName, place) {
   const {text, value} = reason(step, byName, place);
   const shown = at(step.shown, place);
   return [
-    element("strong", {}, labels || step.title),
-    element("span", {class: "equals"}, ` ${figure(shown, 6)} `),
-    element("span", {class: "why"}, value === null || step.kind === "pieces" ? text : `= ${text}`),
+    element("strong", labels || step.title),
+    element("span.equals", ` ${figure(shown, 6)} `),
+    element("span.why", value === null || step.kind === "pieces" ? text : `= ${text}`),
   ];
 }
 
@@ -107,15 +107,11 @@ function table(step, tell) {
   const whole = element(
     "table",
     {class: across.name === "feature" ? "features" : "positions"},
-    element("caption", {class: "aside"}, `${step.title}: ${shape(step.shape)}`),
-    element(
-      "thead",
-      {},
-      element("tr", {}, lying ? null : element("td", {}, across.name === "feature" ? "feature" : ""), heads),
-    ),
-    element("tbody", {}, body),
+    element("caption.aside", `${step.title}: ${shape(step.shape)}`),
+    element("thead", element("tr", lying ? null : element("td", across.name === "feature" ? "feature" : ""), heads)),
+    element("tbody", body),
   );
-  return moving(element("div", {class: "scroll"}, whole), tell);
+  return moving(element("div.scroll", whole), tell);
 }
 
 const kindOf = (value) => (value === null ? "hidden" : value < 0 ? "minus" : "plus");
@@ -125,20 +121,13 @@ function bars(step, tell) {
   const largest = Math.max(...step.shown.map(Math.abs), 1e-12);
   const whole = SHARES.has(step.kind) ? 1 : largest;
   const rows = step.shown.map((value, place) => {
-    const bar = element("td", {class: "bar", "aria-hidden": "true"}, element("i", {class: kindOf(value)}));
+    const bar = element("td.bar", {"aria-hidden": "true"}, element("i", {class: kindOf(value)}));
     bar.firstChild.style.width = `${(100 * Math.abs(value)) / whole}%`;
     const number = element("td", {"data-value": value, "data-place": place, tabindex: -1}, figure(value));
-    return element("tr", {}, element("th", {scope: "row", dir: "auto"}, step.axes[0].labels[place]), number, bar);
+    return element("tr", element("th", {scope: "row", dir: "auto"}, step.axes[0].labels[place]), number, bar);
   });
-  const caption = element(
-    "caption",
-    {class: "aside"},
-    `${step.title}: the highest of ${step.shape[0].toLocaleString("en")}`,
-  );
-  return moving(
-    element("div", {class: "scroll"}, element("table", {class: "bars"}, caption, element("tbody", {}, rows))),
-    tell,
-  );
+  const caption = element("caption.aside", `${step.title}: the highest of ${step.shape[0].toLocaleString("en")}`);
+  return moving(element("div.scroll", element("table.bars", caption, element("tbody", rows))), tell);
 }
 
 /** Pointer and arrow keys move over the cells; one of them can be reached with Tab. */

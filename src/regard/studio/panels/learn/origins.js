@@ -12,7 +12,7 @@ export function origin(from, world) {
   const [, kind, name, index] = /^(\w+) ([^[]+)(.*)$/.exec(from) ?? [null, "", from, ""];
   if (kind === "step" && world.byName.has(name)) return made(world.byName.get(name), index, world);
   if (kind === "trace") return recorded(name, index, world);
-  return ["learned: ", element("code", {}, name + index)];
+  return ["learned: ", element("code", name + index)];
 }
 
 function made(step, index, {places, go}, also = "") {
@@ -42,7 +42,7 @@ function recorded(name, index, world) {
     const last = steps.findLast((step) => step.part === "encoder");
     if (last) return made(last, "", world);
   }
-  return below(name, world) ?? [before(name, index), element("code", {}, name + index)];
+  return below(name, world) ?? [before(name, index), element("code", name + index)];
 }
 
 /** The states of another layer: a link to the same walk, there. */

@@ -103,9 +103,9 @@ function shuffled(options) {
 export function question(chapter, walk) {
   const found = questionOf(chapter, walk);
   if (!found || !found.wrong.length) return null;
-  const told = element("p", {class: "told-answer", role: "status"});
+  const told = element("p.told-answer", {role: "status"});
   const buttons = shuffled([found.right, ...found.wrong.slice(0, 2)]).map((option) => {
-    const button = element("button", {type: "button", class: "small", dir: "auto", "data-option": option}, option);
+    const button = element("button.small", {dir: "auto", "data-option": option}, option);
     button.addEventListener("click", () => {
       const right = option === found.right;
       button.classList.add(right ? "right" : "wrong");
@@ -116,10 +116,10 @@ export function question(chapter, walk) {
     return button;
   });
   return element(
-    "section",
-    {class: "quiz card", "aria-label": "A question"},
-    element("h3", {}, found.ask),
-    element("div", {class: "row"}, buttons),
+    "section.quiz.card",
+    {"aria-label": "A question"},
+    element("h3", found.ask),
+    element("div.row", buttons),
     told,
   );
 }

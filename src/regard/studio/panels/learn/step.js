@@ -25,12 +25,12 @@ import {formula} from "./tex.js";
 export function card({step, number, chapter}, world) {
   const opens = chapter.steps[0].number === number;
   return element(
-    "article",
-    {class: "step", "data-step": step.name, "aria-labelledby": "step-title"},
-    element("p", {class: "where"}, `Step ${number + 1} of ${world.count} · ${PARTS[step.part]} · ${chapter.title}`),
+    "article.step",
+    {"data-step": step.name, "aria-labelledby": "step-title"},
+    element("p.where", `Step ${number + 1} of ${world.count} · ${PARTS[step.part]} · ${chapter.title}`),
     element("h2", {id: "step-title", tabindex: -1}, step.title),
-    opens && chapter.about ? element("p", {class: "opening"}, chapter.about) : null,
-    element("p", {class: "idea"}, step.idea),
+    opens && chapter.about ? element("p.opening", chapter.about) : null,
+    element("p.idea", step.idea),
     section("Formula", "formula", written(step), made(step, world)),
     section("Numbers", "figures", numbers(step, world.byName), asMap(step, world)),
     section("PyTorch", "code", code(step, world)),
@@ -38,7 +38,7 @@ export function card({step, number, chapter}, world) {
 }
 
 function section(title, kind, ...children) {
-  return element("section", {class: kind}, element("h3", {}, title), ...children);
+  return element("section", {class: kind}, element("h3", title), ...children);
 }
 
 /** Weights are also a heat map: the same head on the page that is about it. */
@@ -52,15 +52,15 @@ function asMap({name}, {run, text, sentence, walk}) {
     "This head in Look inside",
   );
   const rows = side === "encoder" ? "" : " In both, a row is named after the word that is predicted there.";
-  return element("p", {class: "note"}, there, `, as a heat map, with what masking a word would change.${rows}`);
+  return element("p.note", there, `, as a heat map, with what masking a word would change.${rows}`);
 }
 
 function written(step) {
-  const box = element("div", {class: "tex", tabindex: 0, role: "group", "aria-label": "Formula"});
+  const box = element("div.tex", {tabindex: 0, role: "group", "aria-label": "Formula"});
   try {
     box.append(formula(step.tex, step.formula));
   } catch {
-    box.append(element("code", {}, step.formula)); // a formula of a newer service: its plain form says the same
+    box.append(element("code", step.formula)); // a formula of a newer service: its plain form says the same
   }
   return box;
 }
@@ -72,11 +72,11 @@ function made(step, world) {
   const rows = names.flatMap((name) => {
     const {from, shape: sizes} = step.inputs[name];
     return [
-      element("dt", {}, element("code", {}, name)),
-      element("dd", {}, ...origin(from, world), element("span", {class: "size"}, ` ${shape(sizes)}`)),
+      element("dt", element("code", name)),
+      element("dd", ...origin(from, world), element("span.size", ` ${shape(sizes)}`)),
     ];
   });
-  return element("dl", {class: "made", "aria-label": "Made of"}, rows);
+  return element("dl.made", {"aria-label": "Made of"}, rows);
 }
 
 function code(step, {setup: lines}) {
@@ -89,7 +89,7 @@ function code(step, {setup: lines}) {
   const recorded = step.recorded
     ? [
         "The model itself recorded this while it worked, as ",
-        element("code", {}, step.recorded),
+        element("code", step.recorded),
         ". The code gives the same numbers again.",
       ]
     : [
@@ -99,18 +99,17 @@ function code(step, {setup: lines}) {
   const listing = element(
     "pre",
     {tabindex: 0, "aria-label": "Code"},
-    element("code", {class: "setup"}, `${before}\n\n`),
-    element("code", {class: "snippet"}, step.snippet),
-    element("code", {class: "setup"}, `\n\n${after}`),
+    element("code.setup", `${before}\n\n`),
+    element("code.snippet", step.snippet),
+    element("code.setup", `\n\n${after}`),
   );
   return [
     element(
-      "div",
-      {class: "listing"},
+      "div.listing",
       listing,
       copyButton(() => whole),
     ),
-    element("p", {class: "note"}, ...recorded),
+    element("p.note", ...recorded),
   ];
 }
 

@@ -19,9 +19,9 @@ export function whereWeAre(href) {
   let [shown, lit] = ["", ""];
   const map = drawing({compact: true, href: (name) => (model ? href(model.byName.get(name)) : "#learn")});
   const node = element(
-    "details",
-    {class: "where-we-are", open: !narrow.matches},
-    element("summary", {}, "The model"),
+    "details.where-we-are",
+    {open: !narrow.matches},
+    element("summary", "The model"),
     element("nav", {"aria-label": "The model, and where we are in it"}, map.node),
   );
   const light = (step) => {

@@ -38,36 +38,34 @@ export function runsOfKinds(runs, name) {
 export function whyAttention(runs, {run, text}) {
   const cards = runsOfKinds(runs, run).map((kind) => {
     const {run: found} = kind;
-    const output = element("p", {class: "big", dir: "auto"});
+    const output = element("p.big", {dir: "auto"});
     if (found) fill(output, found.name, text);
     const act = found
       ? element(
-          "p",
-          {class: "row"},
+          "p.row",
           element("a", {href: link("learn", {run: found.name, text})}, `Learn with ${found.name}`),
           element("a", {href: link("map", {run: found.name, text})}, "its map"),
         )
       : element(
-          "p",
-          {class: "note"},
+          "p.note",
           "No such run is here yet. ",
           element("a", {href: link("train", {preset: kind.preset})}, `Train ${kind.preset}`),
         );
     return element(
-      "section",
-      {class: "kind", "data-preset": kind.preset},
-      element("h3", {}, kind.title),
-      element("p", {class: "note"}, kind.idea),
+      "section.kind",
+      {"data-preset": kind.preset},
+      element("h3", kind.title),
+      element("p.note", kind.idea),
       output,
       act,
     );
   });
   return element(
-    "section",
-    {class: "why-attention card", "aria-labelledby": "why-title"},
+    "section.why-attention.card",
+    {"aria-labelledby": "why-title"},
     element("h2", {id: "why-title"}, "Why attention came"),
-    element("p", {}, "The same sentence, through three kinds of models:"),
-    element("div", {class: "kinds"}, cards),
+    element("p", "The same sentence, through three kinds of models:"),
+    element("div.kinds", cards),
   );
 }
 

@@ -5,13 +5,8 @@ import {element} from "../../element.js";
 import {field} from "../../pieces/forms.js";
 import {folding, saidRun, saidText} from "../../pieces/question.js";
 import {runPicker} from "../../pieces/runs.js";
-import {USUAL, examplesOf} from "../runs/attempt.js";
+import {EXAMPLES, examplesOf} from "../runs/attempt.js";
 
-const EXAMPLES = [
-  USUAL,
-  "The old banker counted the coins in the bank.",
-  "The fisherman that slept on the bank did not see the big fish.",
-];
 const RANKS = ["the best", "the second best", "the third", "the fourth", "the fifth"];
 
 /** @param {{runs: import("../../pieces/runs.js").Run[], onask: (values: object) => void}} about */
@@ -50,24 +45,20 @@ export function questionForm({runs, onask}) {
       rank: rank.value === "0" ? "" : rank.value,
       checkpoint: checkpoint.value,
     });
-  const examples = element("p", {class: "examples"});
+  const examples = element("p.examples");
   const offer = async ({name, corpus}) => {
     const texts = corpus?.startsWith("fable:") ? EXAMPLES : (await examplesOf(name)).slice(0, EXAMPLES.length);
     if (run.value !== name) return;
     examples.replaceChildren(
-      element("span", {class: "note"}, "Try "),
-      ...texts.map((each) =>
-        element("button", {type: "button", class: "small", onclick: () => ((text.value = each), ask())}, each),
-      ),
+      element("span.note", "Try "),
+      ...texts.map((each) => element("button.small", {onclick: () => ((text.value = each), ask())}, each)),
     );
   };
   const more = element(
     "details",
-    {},
-    element("summary", {}, "Another output or checkpoint"),
+    element("summary", "Another output or checkpoint"),
     element(
-      "div",
-      {class: "many"},
+      "div.many",
       field("A translation of your own", target),
       field("Which output", rank),
       field("Which checkpoint", checkpoint),
@@ -78,9 +69,9 @@ export function questionForm({runs, onask}) {
     ask();
   };
   const form = element(
-    "form",
-    {class: "question controls", onsubmit: submit},
-    element("div", {class: "ask"}, run, field("Sentence", text), element("button", {class: "primary"}, "Look")),
+    "form.question.controls",
+    {onsubmit: submit},
+    element("div.ask", run, field("Sentence", text), element("button.primary", {type: "submit"}, "Look")),
     examples,
     more,
   );
@@ -114,11 +105,7 @@ export function questionForm({runs, onask}) {
         rank.value !== "0" && RANKS[rank.value],
         checkpoint.value,
       ].filter(Boolean);
-      node.fold(
-        saidRun(run.value),
-        saidText(text.value),
-        ...other.map((words) => element("span", {class: "note"}, words)),
-      );
+      node.fold(saidRun(run.value), saidText(text.value), ...other.map((words) => element("span.note", words)));
     },
     show(chosen, values) {
       run.value = chosen.name;

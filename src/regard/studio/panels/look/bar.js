@@ -7,7 +7,7 @@ import {legible} from "./view.js";
 
 /** @param {{onremove: (edits: object[]) => void}} actions */
 export function whatIfBar({onremove}) {
-  const node = element("section", {class: "card what-if", "aria-label": "What your edits did", hidden: true});
+  const node = element("section.card.what-if", {"aria-label": "What your edits did", hidden: true});
   return {
     node,
     /** Without an answer (`trace` undefined) the chips are still there, to take the reason away. */
@@ -26,25 +26,16 @@ function chips(text, edits, trace, onremove) {
   const all = grouped(edits).map((group) => {
     const words = describe(group, {text, edits, trace});
     return element(
-      "li",
-      {class: "chip now"},
+      "li.chip.now",
       words,
-      element(
-        "button",
-        {type: "button", "aria-label": `Undo: ${words}`, title: "Undo", onclick: () => onremove(group)},
-        "×",
-      ),
+      element("button", {"aria-label": `Undo: ${words}`, title: "Undo", onclick: () => onremove(group)}, "×"),
     );
   });
-  const clear = element(
-    "li",
-    {},
-    element("button", {type: "button", class: "quiet small", onclick: () => onremove(edits)}, "Undo all"),
-  );
+  const clear = element("li", element("button.quiet.small", {onclick: () => onremove(edits)}, "Undo all"));
   return element(
-    "ul",
-    {class: "chips", "aria-label": "Edits"},
-    element("li", {class: "note"}, "What if"),
+    "ul.chips",
+    {"aria-label": "Edits"},
+    element("li.note", "What if"),
     all,
     all.length > 1 ? clear : null,
   );
@@ -57,12 +48,11 @@ function difference(trace, open) {
   const details = element(
     "details",
     {open},
-    element("summary", {}, "In numbers"),
+    element("summary", "In numbers"),
     element(
-      "p",
-      {class: "number change"},
+      "p.number.change",
       "Change in log-probability: ",
-      element("strong", {}, `${sign}${number(change, 3)}`),
+      element("strong", `${sign}${number(change, 3)}`),
       ` (${number(before.log_probability, 3)} before). The old output, under the edits: ` +
         `${number(same.log_probability, 3)}.`,
     ),
@@ -70,14 +60,13 @@ function difference(trace, open) {
   );
   const kept = before.text === after.text;
   return element(
-    "div",
-    {class: "difference"},
+    "div.difference",
     output(
       "Before",
       before,
       changes.map((one) => one.before),
     ),
-    element("span", {class: "arrow", "aria-hidden": "true"}, "→"),
+    element("span.arrow", {"aria-hidden": "true"}, "→"),
     output(
       "After",
       after,
@@ -100,17 +89,12 @@ function output(title, {text, log_probability: odds}, exchanged, also = "") {
     some.forEach((_, next) => marked.add(start + next));
     from = start + some.length;
   }
-  const shown = words.flatMap((word, place) => [marked.has(place) ? element("mark", {}, word) : word, " "]);
+  const shown = words.flatMap((word, place) => [marked.has(place) ? element("mark", word) : word, " "]);
   return element(
     "div",
     {class: `line ${title.toLowerCase()}`},
-    element(
-      "h2",
-      {class: "label"},
-      title,
-      element("span", {class: "note number"}, ` ${also}${percent(Math.exp(odds))} sure`),
-    ),
-    element("p", {class: "tokens", dir: "auto"}, shown),
+    element("h2.label", title, element("span.note.number", ` ${also}${percent(Math.exp(odds))} sure`)),
+    element("p.tokens", {dir: "auto"}, shown),
   );
 }
 
@@ -119,20 +103,19 @@ function falls({fall, pieces}) {
   const {colour, ink} = painter("sequential", [0, Math.max(1, ...fall)]);
   const shown = pieces.map((piece, place) => {
     const node = element(
-      "span",
-      {class: "fall", title: `${legible(piece)}: ${number(fall[place], 3)} nats`},
-      element("bdi", {}, legible(piece)),
-      element("small", {class: "number"}, number(fall[place], 1)),
+      "span.fall",
+      {title: `${legible(piece)}: ${number(fall[place], 3)} nats`},
+      element("bdi", legible(piece)),
+      element("small.number", number(fall[place], 1)),
     );
     if (fall[place] > 0.05) Object.assign(node.style, {backgroundColor: colour(fall[place]), color: ink(fall[place])});
     return node;
   });
   return [
     element(
-      "p",
-      {class: "note"},
+      "p.note",
       "How far each piece of the old output fell: its log-probability before, less under the edits, in nats.",
     ),
-    element("p", {class: "falls"}, shown),
+    element("p.falls", shown),
   ];
 }

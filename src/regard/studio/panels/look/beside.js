@@ -37,7 +37,7 @@ const KINDS = {
   attention: {
     text: "Attention",
     needs: "attention",
-    idea: "Where the model looked when it wrote each word, as the run’s best aligner reads it.",
+    idea: "Where the model looked when it wrote each word, by the heads that its links are read from.",
   },
   rollout: {
     text: "Rollout",
@@ -107,16 +107,16 @@ export function besideCard({onview}) {
   const menu = element("select", {
     onchange: () => onview({beside: menu.value === usual(trace) ? "" : menu.value}),
   });
-  const [part, contrast] = [element("div", {}), element("p", {class: "row why"})];
-  const [idea, origin, place] = [element("p", {class: "note idea"}), element("figcaption"), element("div", {})];
+  const [part, contrast] = [element("div"), element("p.row.why")];
+  const [idea, origin, place] = [element("p.note.idea"), element("figcaption"), element("div")];
   const node = element(
-    "section",
-    {class: "card beside", "aria-labelledby": "beside-title"},
+    "section.card.beside",
+    {"aria-labelledby": "beside-title"},
     element("h2", {id: "beside-title"}, "What each word did"),
     idea,
-    element("div", {class: "row end selectors"}, field("Measure", menu), part),
+    element("div.row.end.selectors", field("Measure", menu), part),
     contrast,
-    element("figure", {}, place, origin),
+    element("figure", place, origin),
   );
   /** @type {any} */
   let [question, trace, answered, against] = [null, null, null, null];
@@ -140,18 +140,14 @@ export function besideCard({onview}) {
     menu.value = kind;
     const caution = trace.measured?.methods.find(({method}) => method === kind)?.caution;
     const measured = kind === best ? ` Measured: ${trace.measured.told}.` : "";
-    idea.replaceChildren(KINDS[kind].idea + measured, caution ? element("strong", {}, ` Caution: it ${caution}.`) : "");
+    idea.replaceChildren(KINDS[kind].idea + measured, caution ? element("strong", ` Caution: it ${caution}.`) : "");
     contrast.hidden = !against;
     if (against) {
       const [written, other] = [trace.target.pieces[against.step], against.piece].map((piece) =>
         element("strong", {dir: "auto"}, legible(piece)),
       );
-      const all = element(
-        "button",
-        {type: "button", class: "small quiet", onclick: () => contrastWith(null)},
-        "All words",
-      );
-      contrast.replaceChildren(element("span", {}, "Why ", written, " and not ", other, "?"), all);
+      const all = element("button.small.quiet", {onclick: () => contrastWith(null)}, "All words");
+      contrast.replaceChildren(element("span", "Why ", written, " and not ", other, "?"), all);
     }
   };
 
@@ -186,7 +182,7 @@ export function besideCard({onview}) {
     origin.textContent = told.filter(Boolean).join("; ");
     if (!answered.rows.length || !columns.length) {
       const none = "No word was read before one was written, so none can have mattered.";
-      return place.replaceChildren(element("p", {class: "note"}, none));
+      return place.replaceChildren(element("p.note", none));
     }
     const map = maps[answered.unit === "share" ? "share" : "diverging"];
     place.replaceChildren(map.node);

@@ -52,7 +52,7 @@ export function cellsCard({onview, onpicture}) {
   const ask = latest();
   const saliency = saliencyPart(onview);
   const gates = gatesPart(onview);
-  const node = element("div", {class: "stack cells"}, gates.node);
+  const node = element("div.stack.cells", gates.node);
   /** @type {any} */
   let answer = null;
   /** @type {{trace: import("./view.js").Trace, values: Record<string, string>} | null} */
@@ -100,7 +100,7 @@ export function cellsCard({onview, onpicture}) {
 /** Gradient saliency, each row as shares of one. */
 function saliencyPart(onview) {
   const map = heatmap({label: "Gradient saliency"});
-  const idea = element("p", {class: "note idea"});
+  const idea = element("p.note.idea");
   const words = segmented({
     label: "Rows and columns",
     options: [
@@ -112,16 +112,15 @@ function saliencyPart(onview) {
   });
   const special = check("Special tokens", false, (yes) => onview({special: yes ? "1" : ""}));
   const node = element(
-    "section",
-    {class: "card saliency", "aria-labelledby": "saliency-title", hidden: true},
+    "section.card.saliency",
+    {"aria-labelledby": "saliency-title", hidden: true},
     element("h2", {id: "saliency-title"}, "Gradient saliency"),
     idea,
-    element("div", {class: "row end selectors"}, words, special),
+    element("div.row.end.selectors", words, special),
     element(
       "figure",
-      {},
       map.node,
-      element("figcaption", {}, "norm of the gradient of the word’s log-odds at each embedding, as a share of its row"),
+      element("figcaption", "norm of the gradient of the word’s log-odds at each embedding, as a share of its row"),
     ),
   );
   return {
@@ -162,11 +161,11 @@ function gatesPart(onview) {
     likeness: heatmap({label: "Likeness to the last state", scale: "diverging"}),
     change: heatmap({label: "Movement of the state"}),
   };
-  const chooser = element("div", {class: "row end selectors"});
-  const detail = element("select", {});
+  const chooser = element("div.row.end.selectors");
+  const detail = element("select");
   detail.addEventListener("change", () => onview({gate: detail.value}));
   const figure = (kind, title, words) =>
-    element("figure", {class: kind}, element("h3", {}, title), element("p", {class: "note"}, words), maps[kind].node);
+    element("figure", {class: kind}, element("h3", title), element("p.note", words), maps[kind].node);
   const figures = {
     gates: figure("gates", "Gates", "The mean over the units of each gate: 0 closed, 1 open."),
     units: figure("units", "Unit by unit", `The ${UNITS} units that change most over the sentence.`),
@@ -178,11 +177,11 @@ function gatesPart(onview) {
     ),
   };
   const {units, ...others} = figures;
-  const body = element("div", {class: "two"}, element("div", {class: "stack"}, Object.values(others)), units);
-  const place = element("div", {});
+  const body = element("div.two", element("div.stack", Object.values(others)), units);
+  const place = element("div");
   const node = element(
-    "section",
-    {class: "card", "aria-labelledby": "gates-title"},
+    "section.card",
+    {"aria-labelledby": "gates-title"},
     element("h2", {id: "gates-title"}, "Gates and states"),
     chooser,
     place,

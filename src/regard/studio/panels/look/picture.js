@@ -17,15 +17,11 @@ const VISIBLE = 0.005; // what a sum of two decimals shows
  *   `onrow` gets the place of the row's first piece
  */
 export function pictureCard({onview, onpoint, onrow, onwhy}) {
-  const selectors = element("div", {
-    class: "row end selectors of-picture",
-    role: "group",
-    "aria-label": "What is shown",
-  });
-  const idea = element("p", {class: "note idea"});
+  const selectors = element("div.row.end.selectors.of-picture", {role: "group", "aria-label": "What is shown"});
+  const idea = element("p.note.idea");
   const title = element("h2", {id: "picture-title"});
-  const origin = element("figcaption", {class: "origin"});
-  const checks = element("p", {class: "row checks"});
+  const origin = element("figcaption.origin");
+  const checks = element("p.row.checks");
   const step = stepPanel({onrow, onwhy});
   let structure = "";
   const map = heatmap({
@@ -38,11 +34,11 @@ export function pictureCard({onview, onpoint, onrow, onwhy}) {
     onpick: ({row}) => step.pick(row),
   });
   const node = element(
-    "section",
-    {class: "card picture", "aria-labelledby": "picture-title"},
+    "section.card.picture",
+    {"aria-labelledby": "picture-title"},
     title,
     idea,
-    element("figure", {}, map.node, origin),
+    element("figure", map.node, origin),
     checks,
   );
   return {
@@ -194,8 +190,7 @@ function checksOf({largest_row_error: rows, largest_difference_from_decoding: ap
       `The output was written again, step by step; largest difference of a weight: ${apart.toExponential(1)}`,
     ),
     element(
-      "span",
-      {class: "note number"},
+      "span.note.number",
       `largest errors ${rows.toExponential(0)} and ${apart.toExponential(0)}, over all layers and heads`,
     ),
   ];

@@ -8,7 +8,7 @@ import {attentionName, axesOf, headsOf, legible} from "./view.js";
 
 /** @param {{onedit: (...edits: object[]) => void}} actions */
 export function rowEditor({onedit}) {
-  const node = element("section", {class: "card row-editor", "aria-labelledby": "row-title", hidden: true});
+  const node = element("section.card.row-editor", {"aria-labelledby": "row-title", hidden: true});
   const close = () => {
     node.hidden = true;
     node.replaceChildren();
@@ -26,7 +26,6 @@ export function rowEditor({onedit}) {
           : `${first[0]}.${view.head === "best" ? first[1] : "all"}`;
       const where = element(
         "select",
-        {},
         layers.flatMap(({name, heads}, layer) => choices(name, heads, layer)),
       );
       where.value = [...where.options].some(({value}) => value === wanted) ? wanted : `${first[0]}.0`;
@@ -40,37 +39,33 @@ export function rowEditor({onedit}) {
         const weights = distribution(sliders.map((each) => each.value));
         onedit(...editsFor(layers, where.value, row, weights));
       };
-      const total = element("output", {class: "number note"});
+      const total = element("output.number.note");
       const sum = () => {
         const all = sliders.reduce((found, each) => found + each.value, 0);
         total.textContent = `Σ = ${number(all)}${Math.abs(all - 1) > 0.005 ? ", used as shares of it" : ""}`;
         set.disabled = all === 0;
       };
-      const set = element("button", {type: "button", class: "primary small", onclick: apply}, "Set the row");
+      const set = element("button.primary.small", {onclick: apply}, "Set the row");
       node.replaceChildren(
         element(
           "h2",
           {id: "row-title"},
           "What if ",
-          element("bdi", {}, `“${legible(rows.pieces[row])}”`),
+          element("bdi", `“${legible(rows.pieces[row])}”`),
           " looked elsewhere?",
         ),
         element(
-          "p",
-          {class: "note"},
+          "p.note",
           view.side === "encoder"
             ? "The row of this piece, as used in the layer above it."
             : "The distribution used when this piece is predicted; what is written after it follows anew.",
         ),
         element(
-          "div",
-          {class: "row end"},
+          "div.row.end",
           field("Which head", where),
           element(
-            "button",
+            "button.small",
             {
-              type: "button",
-              class: "small",
               onclick: () => (
                 fillWith(
                   sliders,
@@ -81,20 +76,14 @@ export function rowEditor({onedit}) {
             },
             "Even",
           ),
-          element("button", {type: "button", class: "small", onclick: () => (fill(), sum())}, "As it is"),
+          element("button.small", {onclick: () => (fill(), sum())}, "As it is"),
         ),
         element(
-          "div",
-          {class: "sliders", oninput: sum},
+          "div.sliders",
+          {oninput: sum},
           sliders.map((each) => each.only(sliders, sum)),
         ),
-        element(
-          "div",
-          {class: "row"},
-          set,
-          element("button", {type: "button", class: "quiet small", onclick: close}, "Cancel"),
-          total,
-        ),
+        element("div.row", set, element("button.quiet.small", {onclick: close}, "Cancel"), total),
       );
       sum();
       node.hidden = false;
@@ -165,11 +154,11 @@ function slider(label, disabled) {
         sum();
       };
       const name = element(
-        "button",
-        {type: "button", class: "quiet small", disabled, title: "All the weight here", onclick: all},
-        element("bdi", {}, label),
+        "button.quiet.small",
+        {disabled, title: "All the weight here", onclick: all},
+        element("bdi", label),
       );
-      return element("div", {class: "slider"}, name, range, typed);
+      return element("div.slider", name, range, typed);
     },
   };
 }

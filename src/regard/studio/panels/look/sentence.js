@@ -12,8 +12,8 @@ import {namesOf, outputName, readsText, sourceName} from "./view.js";
  * @param {{onedit: (...edits: object[]) => void, onpoint: (place: object | null) => void}} actions
  */
 export function sentenceCard({onedit, onpoint}) {
-  const node = element("section", {class: "card sentence", "aria-label": "The sentence and its output"});
-  const menu = element("div", {class: "menu-of-word"});
+  const node = element("section.card.sentence", {"aria-label": "The sentence and its output"});
+  const menu = element("div.menu-of-word");
   /** @type {import("./view.js").Group[]} */
   let columns = [];
   /** @type {string[]} */
@@ -68,8 +68,7 @@ export function sentenceCard({onedit, onpoint}) {
           ),
         );
       const note = element(
-        "p",
-        {class: "note number"},
+        "p.note.number",
         `${sureness(trace)} Tap or click a word of the ${sourceName(trace.task).toLowerCase()} to replace or mask it.`,
       );
       node.replaceChildren(...parts, menu, note);
@@ -98,7 +97,7 @@ function plain(name, words, edited, onpick) {
   const line = tokenLine(words, {label: name, onpick});
   if (onpick) line.node.classList.add("pickable");
   for (const [place, kind] of edited) line.node.querySelector(`[data-place="${place}"]`)?.classList.add(kind);
-  return element("div", {class: "line"}, element("h2", {class: "label"}, name), line.node);
+  return element("div.line", element("h2.label", name), line.node);
 }
 
 function openMenu(menu, words, place, onedit) {
@@ -122,17 +121,13 @@ function openMenu(menu, words, place, onedit) {
   };
   menu.replaceChildren(
     element(
-      "form",
-      {class: "row", onsubmit: replace},
-      element("span", {}, "What if ", element("strong", {dir: "auto"}, word), " were"),
+      "form.row",
+      {onsubmit: replace},
+      element("span", "What if ", element("strong", {dir: "auto"}, word), " were"),
       by,
-      element("button", {class: "primary small"}, "Replace"),
-      element(
-        "button",
-        {type: "button", class: "small", onclick: mask, title: "Its place stays, its embedding is zero"},
-        "Mask",
-      ),
-      element("button", {type: "button", class: "quiet small", onclick: close}, "Cancel"),
+      element("button.primary.small", {type: "submit"}, "Replace"),
+      element("button.small", {onclick: mask, title: "Its place stays, its embedding is zero"}, "Mask"),
+      element("button.quiet.small", {onclick: close}, "Cancel"),
     ),
   );
   by.focus();

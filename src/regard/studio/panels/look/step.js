@@ -10,7 +10,7 @@ import {legible, pools} from "./view.js";
  *   `onrow` gets the place of the row's first piece; `onwhy` what might have been written there
  */
 export function stepPanel({onrow, onwhy}) {
-  const node = element("section", {class: "card step", "aria-label": "The step of a row"});
+  const node = element("section.card.step", {"aria-label": "What was probable for a row"});
   /** @type {any[]} */
   let [trace, view, picture, shown] = [null, null, null, null];
   const point = (row) => {
@@ -40,30 +40,19 @@ export function stepPanel({onrow, onwhy}) {
 function content(trace, view, picture, row, {onrow, onwhy}) {
   const {label, places} = picture.rows[row];
   const name = element("strong", {dir: "auto"}, label);
-  const sum = element("span", {class: "note number"}, `Σ of the row as shown: ${number(picture.sums[row])}`);
-  const set = element(
-    "button",
-    {type: "button", class: "small quiet", onclick: () => onrow(places[0])},
-    "Set this row…",
-  );
+  const sum = element("span.note.number", `Σ of the row as shown: ${number(picture.sums[row])}`);
+  const set = element("button.small.quiet", {onclick: () => onrow(places[0])}, "Set this row…");
   if (view.side === "encoder" && trace.task !== "tag")
-    return [element("p", {class: "row"}, element("span", {}, "The row of ", name), sum, set)];
+    return [element("p.row", element("span", "The row of ", name), sum, set)];
   const when =
     view.side === "encoder" ? "It labelled " : pools(trace, view.side) ? "For the class " : "When it predicted ";
-  const title = element(
-    "p",
-    {class: "row"},
-    element("span", {}, when, name, ", these were the most probable"),
-    sum,
-    set,
-  );
+  const title = element("p.row", element("span", when, name, ", these were the most probable"), sum, set);
   // of a word, not the mark of its capital
   const telling = places.find((place) => !meaningOf(trace.target.pieces[place])) ?? places[0];
   return [
     title,
     element(
-      "ol",
-      {class: "candidates"},
+      "ol.candidates",
       trace.top[telling].map((one) => candidate(one, trace.target.pieces[telling], telling, onwhy)),
     ),
   ];
@@ -76,18 +65,13 @@ function candidate({piece, probability}, taken, step, onwhy) {
     "li",
     {class: piece === taken ? "taken" : ""},
     element("bdi", {title: meaningOf(piece) || null}, legible(piece)),
-    element("span", {class: "bar"}, bar),
-    element("span", {class: "number"}, percent(probability)),
+    element("span.bar", bar),
+    element("span.number", percent(probability)),
     piece === taken
       ? null
       : element(
-          "button",
-          {
-            type: "button",
-            class: "small quiet",
-            title: `Why not ${legible(piece)}?`,
-            onclick: () => onwhy({piece, step}),
-          },
+          "button.small.quiet",
+          {title: `Why not ${legible(piece)}?`, onclick: () => onwhy({piece, step})},
           "Why not?",
         ),
   );

@@ -2,11 +2,12 @@
 // stays there. Where a view is the mean of a layer's heads, each head has lines of its own colour.
 
 import {element} from "../../element.js";
-import {stamp} from "../map/drawing.js";
+import {thumbnail} from "../../pieces/thumbnail.js";
 import {axesOf, fold, headsOf, placesOf} from "./view.js";
 
 const HUES = 6;
 const MOST = 8; // heads whose lines are told apart side by side
+const FEW = 16; // heads whose stamps may be large
 
 /** The colour of a head, as a class; of more than six, it begins anew. */
 export const hueOf = (head) => `s${head % HUES}`;
@@ -34,17 +35,19 @@ function headValues(trace, view, layer, head) {
  *   onpreview: (strand: {values: ArrayLike<number>, hue: string} | null) => void}} actions  `onpick` counts from 1
  */
 export function headStrip({onpick, onpreview}) {
-  const node = element("div", {class: "head-strip", role: "group", "aria-label": "All heads"});
+  const node = element("div.head-strip", {role: "group", "aria-label": "All heads"});
   let shown = {};
   const button = (trace, view, layer, head) => {
     const [rows, columns] = placesOf(trace, view);
     const values = headValues(trace, view, layer, head);
     const preview = () => onpreview({values, hue: hueOf(head)});
-    const name = `Layer ${layer + 1}, head ${head + 1}`;
+    const role = trace.statistics.find(
+      (one) => one.side === view.side && one.layer === layer && one.head === head,
+    )?.role;
+    const name = `Layer ${layer + 1}, head ${head + 1}${role ? `: ${role}` : ""}`;
     return element(
       "button",
       {
-        type: "button",
         class: `strip-stamp ${hueOf(head)}`,
         title: name,
         "aria-label": name,
@@ -55,22 +58,24 @@ export function headStrip({onpick, onpreview}) {
         onblur: () => onpreview(null),
         onclick: () => onpick(layer + 1, head + 1),
       },
-      stamp({values, rows: rows.length, columns: columns.length}),
+      thumbnail({values, rows: rows.length, columns: columns.length, range: [0, 1]}),
     );
   };
   return {
     node,
     show(trace, view) {
       const layers = trace.sides[view.side];
-      node.hidden = layers.length * layers[0].heads === 1;
+      const count = layers.length * layers[0].heads;
+      node.hidden = count === 1;
+      node.classList.toggle("few", count <= FEW);
       if (node.hidden) return;
       if (shown.trace !== trace || ["side", "words", "special"].some((name) => shown.view[name] !== view[name]))
         node.replaceChildren(
           ...layers.map(({heads}, layer) =>
             element(
-              "div",
-              {class: "strip-layer", role: "group", "aria-label": `Layer ${layer + 1}`},
-              element("span", {class: "note", "aria-hidden": "true"}, layer + 1),
+              "div.strip-layer",
+              {role: "group", "aria-label": `Layer ${layer + 1}`},
+              element("span.note", {"aria-hidden": "true"}, layer + 1),
               Array.from({length: heads}, (_, head) => button(trace, view, layer, head)),
             ),
           ),

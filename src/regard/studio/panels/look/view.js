@@ -56,8 +56,11 @@ export function opened(trace) {
   const sides = {};
   for (const attention of trace.attentions)
     (sides[attention.side] ??= [])[attention.layer] = {...attention, weights: unpack(attention.weights)};
-  return {...trace, sides};
+  return {...trace, sides, aligner: chosenHeads(trace.aligner) ? trace.aligner : null};
 }
+
+/** Whether heads were chosen; without, links are read from the mean of all, which is no choice to offer. */
+const chosenHeads = (aligner) => aligner !== null && (aligner.heads.length > 0 || aligner.late);
 
 export const hasAttention = (trace) => Object.keys(trace.sides).length > 0;
 

@@ -15,6 +15,7 @@ import {meanOf, measureOf, partAt, piecesOf, wayTo} from "./model.js";
 
 const TIME = 420; // milliseconds of a zoom
 const TICK = 110; // milliseconds from one place to the next while the sentence flows
+const LETTERS = 30; // of pieces that stand beside one another below a column; more are slanted
 const calm = matchMedia("(prefers-reduced-motion: reduce)");
 
 /**
@@ -56,7 +57,7 @@ class Drawing {
     this.model = model;
     this.at = at;
     const drawn = at === "" ? whole(model, this.about) : this.about.scene(model, at, inside);
-    this.scene = element("div", {class: "scene", "data-at": at}, drawn);
+    this.scene = element("div.scene", {"data-at": at}, drawn);
     this.stop();
     if (before && same && from !== at && !calm.matches) this.zoom(before, from);
     else this.stage.replaceChildren(this.scene);
@@ -102,7 +103,7 @@ class Drawing {
     );
   }
 
-  /** Lines from what is read to who reads it, drawn once it is known where they stand. */
+  /** Lines from each part to those that read it, drawn once their places are known. */
   wire() {
     const board = this.scene?.querySelector("svg.wires");
     if (!board || !this.stage.clientWidth) return;
@@ -232,8 +233,8 @@ function orderOf(scene, model) {
 function whole(model, about) {
   const column = (parts, sentence, name) =>
     element(
-      "div",
-      {class: "column", "aria-label": `Parts of the ${name.toLowerCase()}`, role: "group"},
+      "div.column",
+      {"aria-label": `Parts of the ${name.toLowerCase()}`, role: "group"},
       about.compact ? null : sentence,
       ...parts.map((part) => box(model, part, about)),
     );
@@ -255,9 +256,10 @@ function whole(model, about) {
 /** The pieces that a column begins with. */
 function words(model, stack) {
   const pieces = piecesOf(model, stack);
+  const long = Math.max(0, ...pieces.map(({length}) => length)) * pieces.length > LETTERS;
   return element(
-    "div",
-    {class: "pieces", dir: "auto", "aria-label": stack.name === "encoder" ? "What is read" : "What is written"},
+    long ? "div.pieces.long" : "div.pieces",
+    {dir: "auto", "aria-label": stack.name === "encoder" ? "What is read" : "What is written"},
     pieces.map((piece) => element("span", {title: piece}, piece)),
   );
 }
@@ -269,13 +271,8 @@ export function box(model, part, {href, compact}) {
   const last = parent?.kind === "stack" && parent.parts.at(-1) === part;
   const weights = compact ? null : stampOf(model, part);
   const inner = compact
-    ? [element("span", {class: "title"}, part.title)]
-    : [
-        element("span", {class: "title"}, part.title),
-        element("span", {class: "size number"}, part.size),
-        stripOf(model, part),
-        weights,
-      ];
+    ? [element("span.title", part.title)]
+    : [element("span.title", part.title), element("span.size.number", part.size), stripOf(model, part), weights];
   return element(
     "a",
     {
@@ -312,7 +309,7 @@ export function stripOf(model, part) {
   const {values, of} = measureOf(model, part);
   if (!values.length) return null;
   const pieces = piecesOf(model, part);
-  const cells = values.map((value, place) => element("i", {class: "cell", title: `${pieces[place]}: ${of(value)}`}));
+  const cells = values.map((value, place) => element("i.cell", {title: `${pieces[place]}: ${of(value)}`}));
   const node = element("span", {class: `strip ${part.kind}`, "data-of": part.name, "aria-hidden": "true"}, cells);
   const paint = () => {
     const {colour} = painter("sequential", range("sequential", values));
@@ -328,12 +325,5 @@ function stampOf(model, part) {
   const names = [`${part.name}.cross`, `${part.name}.self`, part.name];
   const found = names.map((name) => model.weights.get(name)).find(Boolean);
   if (!found || part.kind === "recurrent") return null;
-  return stamp(meanOf(found));
-}
-
-export function stamp({values, rows, columns}) {
-  const picture = thumbnail({values, rows, columns, label: "", range: [0, 1]});
-  for (const name of ["role", "aria-label"]) picture.removeAttribute(name);
-  picture.setAttribute("aria-hidden", "true");
-  return picture;
+  return thumbnail({...meanOf(found), range: [0, 1]});
 }

@@ -9,24 +9,18 @@ export const sumOf = (values) => values.reduce((sum, value) => sum + value, 0);
 
 /** A name, a bar and a share. */
 export function barred(piece, share) {
-  const bar = element("i", {class: "bar"});
+  const bar = element("i.bar");
   bar.style.transform = `scaleX(${Math.min(1, share)})`;
   return [
-    element("bdi", {class: "piece"}, piece),
-    element("span", {class: "track", "aria-hidden": "true"}, bar),
-    element("span", {class: "number"}, percent(share)),
+    element("bdi.piece", piece),
+    element("span.track", {"aria-hidden": "true"}, bar),
+    element("span.number", percent(share)),
   ];
 }
 
 /** A number with its name and where it comes from. */
 export function line(name, value, note) {
-  return element(
-    "p",
-    {class: "sum"},
-    element("span", {class: "name"}, name),
-    element("strong", {class: "number"}, value),
-    element("span", {class: "note"}, note),
-  );
+  return element("p.sum", element("span.name", name), element("strong.number", value), element("span.note", note));
 }
 
 /** A vector as cells with its numbers for those who point; a long one shows its first. */
@@ -35,9 +29,8 @@ export function vector(name, values, scale) {
   const rest = values.length - shown.length;
   const cells = shown.map((value, place) => element("i", {title: `${name}, ${place + 1}: ${number(value, 4)}`}));
   const strip = element(
-    "span",
+    "span.vector",
     {
-      class: "vector",
       role: "img",
       "aria-label": `${name}: ${shown
         .slice(0, 8)
@@ -54,13 +47,11 @@ export function vector(name, values, scale) {
   paint();
   whileShown(strip, paint);
   return element(
-    "div",
-    {class: "vector-line"},
-    element("bdi", {class: "name"}, name),
+    "div.vector-line",
+    element("bdi.name", name),
     strip,
     element(
-      "span",
-      {class: "note number"},
+      "span.note.number",
       `${shown
         .slice(0, 3)
         .map((value) => number(value))

@@ -39,7 +39,7 @@ export function recurring(model, part, chosen, inside, about) {
       ? cellScene(part, [way, gates], pieces, place, about)
       : unitScene(part, [way, gates], pieces, [place, unit]),
   );
-  return element("div", {class: "recurrent-scene"}, shown);
+  return element("div.recurrent-scene", shown);
 }
 
 const wayName = {forward: "From left to right", backward: "From right to left"};
@@ -52,7 +52,7 @@ function ladderScene(part, ways, pieces, {href}) {
         const mean =
           sumOf(gates[name].part(place).map(["candidate", "cell", "hidden"].includes(name) ? Math.abs : (one) => one)) /
           gates[name].shape[1];
-        const cell = element("i", {class: "gate", title: `${SAID[name]}: ${number(mean)} on average`}, number(mean));
+        const cell = element("i.gate", {title: `${SAID[name]}: ${number(mean)} on average`}, number(mean));
         const paint = () => {
           const {colour, ink} = painter("sequential", [0, 1]);
           Object.assign(cell.style, {backgroundColor: colour(mean), color: ink(mean)});
@@ -64,40 +64,29 @@ function ladderScene(part, ways, pieces, {href}) {
       const at = `${part.name}/${place}`;
       return element(
         "li",
-        {},
         element(
-          "a",
-          {
-            class: "rung",
-            href: href(at),
-            "data-door": at,
-            "data-part": part.name,
-            "aria-label": `The cell at ${piece}`,
-          },
-          element("bdi", {class: "piece"}, piece),
+          "a.rung",
+          {href: href(at), "data-door": at, "data-part": part.name, "aria-label": `The cell at ${piece}`},
+          element("bdi.piece", piece),
           ...cells,
         ),
       );
     });
     const head = element(
-      "div",
-      {class: "rung names"},
-      element("span", {}, " "),
-      ...names.map((name) => element("span", {class: "gate", title: SAID[name]}, name)),
+      "div.rung.names",
+      element("span", " "),
+      ...names.map((name) => element("span.gate", {title: SAID[name]}, name)),
     );
     return element(
       "section",
-      {},
-      ways.length > 1 ? element("h2", {}, wayName[way]) : null,
-      element("div", {class: `ladder ${way}`}, head, element("ol", {}, steps)),
+      ways.length > 1 ? element("h2", wayName[way]) : null,
+      element("div", {class: `ladder ${way}`}, head, element("ol", steps)),
     );
   });
   return element(
-    "div",
-    {class: "ladder-scene"},
+    "div.ladder-scene",
     element(
-      "p",
-      {class: "note"},
+      "p.note",
       "One cell, used at every piece; what it keeps goes to the next. Each number is the mean over the layer's units (of candidate, memory and state, of their sizes). Choose a piece to see its cell.",
     ),
     ladders,
@@ -110,9 +99,8 @@ function cellScene(part, [way, gates], pieces, place, {href}) {
   const at = (unit) => `${part.name}/${place}/${unit}`;
   const widest = mostMoved(gates, place, way);
   return element(
-    "section",
-    {class: "cell-scene"},
-    element("h2", {}, way ? `${wayName[way]}: the cell at ` : "The cell at ", element("bdi", {}, pieces[place] ?? "")),
+    "section.cell-scene",
+    element("h2", way ? `${wayName[way]}: the cell at ` : "The cell at ", element("bdi", pieces[place] ?? "")),
     names.map((name) =>
       vector(
         name,
@@ -121,13 +109,12 @@ function cellScene(part, [way, gates], pieces, place, {href}) {
       ),
     ),
     element(
-      "p",
-      {class: "note"},
+      "p.note",
       `${size} units work side by side. See one of them: `,
       [...new Set([widest, 0, Math.floor(size / 2)])].map((unit, count) =>
         element(
-          "a",
-          {class: "button small", href: href(at(unit)), "data-door": at(unit)},
+          "a.button.small",
+          {href: href(at(unit)), "data-door": at(unit)},
           `unit ${unit + 1}${count === 0 ? ", which changed most" : ""}`,
         ),
       ),
@@ -200,13 +187,11 @@ function unitScene(part, [way, gates], pieces, [place, unit]) {
       line("state", number(value("hidden"), 4), "tanh of what is read and the state before, each times its weights"),
     );
   return element(
-    "section",
-    {class: "unit-scene"},
+    "section.unit-scene",
     element(
       "h2",
-      {},
       `Unit ${unit + 1} at `,
-      element("bdi", {}, pieces[place] ?? ""),
+      element("bdi", pieces[place] ?? ""),
       way ? `, ${wayName[way].toLowerCase()}` : "",
     ),
     lines,

@@ -6,7 +6,7 @@ import {heatmap} from "../../pieces/heatmap.js";
 import {legible} from "../../pieces/letters.js";
 import {number, percent} from "../../pieces/scales.js";
 import {thumbnail} from "../../pieces/thumbnail.js";
-import {box, stamp} from "./drawing.js";
+import {box} from "./drawing.js";
 import {axesOfPart, measureOf, partAt, piecesOf, readPlace} from "./model.js";
 import {barred, line, sumOf, vector} from "./numbers.js";
 import {recurring} from "./recurrent.js";
@@ -37,15 +37,10 @@ function layerScene(model, part, about) {
   const blocks = part.parts.map((each) =>
     element("li", {class: each.kind}, box(model, each, about), heads(model, each, about)),
   );
-  const enters = element(
-    "li",
-    {class: "enters note"},
-    `What enters: ${piecesOf(model, part).length} vectors of ${part.size}`,
-  );
+  const enters = element("li.enters.note", `What enters: ${piecesOf(model, part).length} vectors of ${part.size}`);
   return element(
-    "div",
-    {class: "layer-scene"},
-    element("ol", {class: "blocks", "aria-label": `${part.title}, from below to above`}, enters, blocks),
+    "div.layer-scene",
+    element("ol.blocks", {"aria-label": `${part.title}, from below to above`}, enters, blocks),
   );
 }
 
@@ -56,19 +51,18 @@ function heads(model, part, {href}) {
   const [, rows, columns] = found.weights.shape;
   const links = Array.from({length: found.heads}, (_, head) =>
     element(
-      "a",
+      "a.head-stamp",
       {
-        class: "head-stamp",
         href: href(`${part.name}/${head}`),
         "data-door": `${part.name}/${head}`,
         "data-part": part.name,
         "aria-label": `${part.title}, head ${head + 1}`,
         title: `Head ${head + 1}`,
       },
-      stamp({values: found.weights.part(head), rows, columns}),
+      thumbnail({values: found.weights.part(head), rows, columns, range: [0, 1]}),
     ),
   );
-  return element("div", {class: "head-stamps"}, links);
+  return element("div.head-stamps", links);
 }
 
 /* Attention: all heads; one head; one product */
@@ -90,28 +84,18 @@ function headsScene(model, part, inside, {href}) {
     const values = found.weights.part(head);
     const aligns = best.has(`${found.layer}.${head}`);
     return element(
-      "a",
-      {
-        class: "head-card",
-        href: href(`${part.name}/${head}`),
-        "data-door": `${part.name}/${head}`,
-        "data-part": part.name,
-      },
-      stamp({values, rows, columns}),
-      element("span", {class: "title"}, found.heads === 1 ? "Its one head" : `Head ${head + 1}`),
-      element("span", {class: "note number"}, told(values, rows, columns)),
-      aligns ? element("span", {class: "chip now"}, "aligns best") : null,
+      "a.head-card",
+      {href: href(`${part.name}/${head}`), "data-door": `${part.name}/${head}`, "data-part": part.name},
+      thumbnail({values, rows, columns, range: [0, 1]}),
+      element("span.title", found.heads === 1 ? "Its one head" : `Head ${head + 1}`),
+      element("span.note.number", told(values, rows, columns)),
+      aligns ? element("span.chip.now", "aligns best") : null,
     );
   });
   const shape = width
     ? `${rows} questions look at ${columns} pieces; each head compares vectors of ${width} numbers.`
     : `${rows} questions look at ${columns} pieces.`;
-  return element(
-    "div",
-    {class: "heads-scene"},
-    element("p", {class: "note"}, shape),
-    element("div", {class: "head-cards"}, cards),
-  );
+  return element("div.heads-scene", element("p.note", shape), element("div.head-cards", cards));
 }
 
 /** How sharply a head looks: the mean of the largest weight of each row. */
@@ -141,15 +125,13 @@ function headScene(model, part, [head, row], {go}) {
   const [best] = Array.from(values, (value, place) => ({value, place})).sort((one, other) => other.value - one.value);
   const way = [Math.floor(best.place / width), best.place % width];
   return element(
-    "div",
-    {class: "head-scene"},
+    "div.head-scene",
     element(
-      "p",
-      {class: "note"},
+      "p.note",
       "A row is one question, a column one piece that may answer. Choose a cell to see how its weight was computed: ",
       element(
-        "button",
-        {type: "button", class: "small", onclick: () => go([part.name, head, ...way].join("/"))},
+        "button.small",
+        {onclick: () => go([part.name, head, ...way].join("/"))},
         `${rows[way[0]]} ← ${columns[way[1]]} ${percent(best.value)}`,
       ),
     ),
@@ -164,9 +146,8 @@ function productScene(model, part, [head, row, column], inside, about) {
   const weight = inside.weights.at(head, row, column);
   const score = inside.scores.at(head, row, column);
   return element(
-    "div",
-    {class: "product-scene"},
-    element("h2", {}, "How much does ", element("bdi", {}, to), " look at ", element("bdi", {}, from), "?"),
+    "div.product-scene",
+    element("h2", "How much does ", element("bdi", to), " look at ", element("bdi", from), "?"),
     inside.combine
       ? added(inside, [head, row, column], [to, from])
       : multiplied(inside, [head, row, column], [to, from]),
@@ -188,9 +169,9 @@ function rowWeights(part, [head, row, column], [to, columns], weights, {href}) {
     const weight = weights.at(head, row, place);
     const at = `${part.name}/${head}/${row}/${place}`;
     const current = {href: href(at), "data-door": at, "aria-current": place === column ? "true" : null};
-    return element("li", {}, element("a", current, ...barred(piece, weight)));
+    return element("li", element("a", current, ...barred(piece, weight)));
   });
-  return element("ol", {class: "row-weights", "aria-label": `Where ${to} looks`}, items);
+  return element("ol.row-weights", {"aria-label": `Where ${to} looks`}, items);
 }
 
 /** The inner product: q and k as they are compared, after rotation and weights, and its scale. */
@@ -237,13 +218,12 @@ function added({asked, answered, combine, scores}, [head, row, column], [to, fro
 
 function outputScene(model) {
   const rows = model.target.pieces.map((piece, place) =>
-    element("li", {}, ...barred(legible(piece), model.probabilities[place])),
+    element("li", ...barred(legible(piece), model.probabilities[place])),
   );
   return element(
-    "div",
-    {class: "output-scene"},
-    element("p", {class: "note"}, "How probable each piece was when its turn came."),
-    element("ol", {class: "row-weights"}, rows),
+    "div.output-scene",
+    element("p.note", "How probable each piece was when its turn came."),
+    element("ol.row-weights", rows),
   );
 }
 
@@ -254,11 +234,7 @@ function vectorScene(model, part, inside) {
   const pieces = piecesOf(model, part);
   const measure = measureOf(model, part);
   if (!values || values.shape.length !== 2)
-    return element(
-      "p",
-      {class: "note"},
-      "What leaves this part is not recorded by itself; Learn computes it, number by number.",
-    );
+    return element("p.note", "What leaves this part is not recorded by itself; Learn computes it, number by number.");
   const [rows, columns] = values.shape;
   const picture = thumbnail({
     values: values.data,
@@ -268,23 +244,19 @@ function vectorScene(model, part, inside) {
     scale: "diverging",
   });
   return element(
-    "div",
-    {class: "vector-scene"},
-    element("p", {class: "note"}, `${rows} vectors of ${columns} numbers: a row a piece.`),
+    "div.vector-scene",
+    element("p.note", `${rows} vectors of ${columns} numbers: a row a piece.`),
     element(
-      "div",
-      {class: "matrix"},
+      "div.matrix",
       element(
-        "ol",
-        {class: "names"},
-        pieces.map((piece) => element("li", {}, element("bdi", {}, piece))),
+        "ol.names",
+        pieces.map((piece) => element("li", element("bdi", piece))),
       ),
       picture,
     ),
     measure.values.length
       ? element(
-          "p",
-          {class: "note number"},
+          "p.note.number",
           `${measure.what}: `,
           pieces.map((piece, place) => `${piece} ${measure.of(measure.values[place])}`).join(", "),
         )

@@ -12,13 +12,8 @@ export function neighbours(found, own, rows) {
     element(
       "section",
       {class: `s${rows[place] % 6}`},
-      element(
-        "h3",
-        {},
-        element("span", {class: "dot", "aria-hidden": "true"}, String(rows[place] + 1)),
-        one.translation || one.word,
-      ),
-      element("ol", {}, found[place].map(neighbour)),
+      element("h3", element("span.dot", {"aria-hidden": "true"}, String(rows[place] + 1)), one.translation || one.word),
+      element("ol", found[place].map(neighbour)),
     ),
   );
 }
@@ -28,10 +23,9 @@ function neighbour({word, sentence, cosine}) {
   bar.style.width = `${Math.max(0, 100 * cosine)}%`;
   return element(
     "li",
-    {},
     element("b", {dir: "auto"}, word),
-    element("span", {class: "number", "data-value": cosine}, cosine.toFixed(3)),
-    element("span", {class: "gauge"}, bar),
-    element("span", {class: "context", dir: "auto", title: sentence}, sentence),
+    element("span.number", {"data-value": cosine}, cosine.toFixed(3)),
+    element("span.gauge", bar),
+    element("span.context", {dir: "auto", title: sentence}, sentence),
   );
 }

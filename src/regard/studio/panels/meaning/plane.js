@@ -22,7 +22,7 @@ class Plane {
   /** @type {number} of the animation that is awaited */ frame;
 
   constructor(label) {
-    this.stage = element("div", {class: "plane", role: "img", "aria-label": label});
+    this.stage = element("div.plane", {role: "img", "aria-label": label});
     this.node = this.stage;
     this.observer = new ResizeObserver(
       ([entry]) => Math.abs(entry.contentRect.width - (this.width ?? 0)) > 1 && this.draw(),

@@ -50,16 +50,15 @@ class Results {
 
   layout() {
     const {found} = this;
-    this.figures = element("dl", {class: "figures", "aria-live": "polite"});
-    this.level = element("p", {class: "note level"});
-    this.near = element("div", {class: "near"});
-    this.from = element("div", {});
-    this.axes = element("p", {class: "note"});
+    this.figures = element("dl.figures", {"aria-live": "polite"});
+    this.level = element("p.note.level");
+    this.near = element("div.near");
+    this.from = element("div");
+    this.axes = element("p.note");
     const control = found.occurrences.some((one) => one.control);
     const word = this.own[0].word;
     return element(
       "div",
-      {},
       found.translations.length
         ? part(
             "How each is translated",
@@ -71,8 +70,7 @@ class Results {
       this.level,
       this.figures,
       element(
-        "div",
-        {class: "two"},
+        "div.two",
         part(
           "Where they are",
           `Each point is ${word} in one sentence. Near means alike. ${AXES}`,
@@ -88,9 +86,8 @@ class Results {
         ),
       ),
       element(
-        "div",
-        {class: "two uneven"},
-        part("Each with each other", "The cosine of every pair, at this layer.", this.map.node),
+        "div.two.uneven",
+        part("Every pair", "The cosine of every pair, at this layer.", this.map.node),
         part(
           "Nearest words",
           `The words with the nearest vectors at this layer, among ${found.searched ?? "some"} sentences: ` +
@@ -107,17 +104,16 @@ class Results {
     const range = element("input", {type: "range", min: 0, max: layers.length - 1, step: 1, id: "meaning-layer"});
     range.addEventListener("input", () => this.change({layer: Number(range.value)}, {replace: true}));
     const stops = element(
-      "div",
-      {class: "stops", "aria-hidden": "true"},
-      layers.map((name) => element("span", {}, name)),
+      "div.stops",
+      {"aria-hidden": "true"},
+      layers.map((name) => element("span", name)),
     );
-    this.play = element("button", {type: "button", class: "small", onclick: () => this.toggle()}, "Play");
+    this.play = element("button.small", {onclick: () => this.toggle()}, "Play");
     this.range = range;
     return element(
-      "div",
-      {class: "layers-bar"},
+      "div.layers-bar",
       element("label", {for: "meaning-layer"}, "Layer"),
-      element("div", {class: "track"}, range, stops),
+      element("div.track", range, stops),
       this.play,
     );
   }
@@ -186,7 +182,7 @@ class Results {
     if (control !== null) rows.push([`Control: ${word}`, control]);
     const known = rows.filter(([, value]) => value !== null);
     const shown = ([name, value]) =>
-      element("div", {}, element("dt", {}, name), element("dd", {"data-value": value}, value.toFixed(3)));
+      element("div", element("dt", name), element("dd", {"data-value": value}, value.toFixed(3)));
     this.figures.replaceChildren(...known.map(shown));
     this.level.textContent = layer
       ? `Mean cosine at ${this.found.layers[layer]}`
@@ -258,11 +254,5 @@ class Results {
 }
 
 function part(title, about, ...children) {
-  return element(
-    "section",
-    {class: "part"},
-    element("h2", {}, title),
-    element("p", {class: "note"}, about),
-    ...children,
-  );
+  return element("section.part", element("h2", title), element("p.note", about), ...children);
 }

@@ -19,9 +19,9 @@ export function has(sentence, word) {
  * @returns {HTMLElement & {show: (sentences: string[], word: string) => void}}
  */
 export function sentenceList(change) {
-  const list = element("ol", {class: "sentences"});
-  const add = element("button", {type: "button", class: "small"}, "Add a sentence");
-  const node = element("div", {}, list, add);
+  const list = element("ol.sentences");
+  const add = element("button.small", "Add a sentence");
+  const node = element("div", list, add);
   const inputs = () => [...list.querySelectorAll("input")];
   const tell = () =>
     change(
@@ -42,7 +42,7 @@ export function sentenceList(change) {
       "aria-describedby": about,
     });
     input.value = sentence;
-    const note = element("p", {class: "note", id: about});
+    const note = element("p.note", {id: about});
     const check = () => {
       const lacks = input.value.trim() !== "" && !has(input.value, wanted);
       input.setAttribute("aria-invalid", String(lacks));
@@ -53,11 +53,7 @@ export function sentenceList(change) {
       check();
       tell();
     });
-    const drop = element(
-      "button",
-      {type: "button", class: "quiet icon", "aria-label": `Remove sentence ${place + 1}`, title: "Remove"},
-      "×",
-    );
+    const drop = element("button.quiet.icon", {"aria-label": `Remove sentence ${place + 1}`, title: "Remove"}, "×");
     drop.addEventListener("click", () => {
       const others = inputs();
       item.remove();
@@ -68,7 +64,7 @@ export function sentenceList(change) {
     const item = element(
       "li",
       {class: `s${place % 6}`},
-      element("span", {class: "dot", "aria-hidden": "true"}, String(place + 1)),
+      element("span.dot", {"aria-hidden": "true"}, String(place + 1)),
       input,
       drop,
       note,

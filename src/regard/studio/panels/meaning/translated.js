@@ -11,8 +11,7 @@ import {linked, partners} from "../../pieces/tokens.js";
  */
 export function translated({translations, rows}, own) {
   return element(
-    "ol",
-    {class: "translated"},
+    "ol.translated",
     own.map((one, place) => pair(one, rows[place], translations[place])),
   );
 }
@@ -29,11 +28,10 @@ function pair(one, row, {source_words: source, outputs: [output], warning, unkno
   return element(
     "li",
     {class: `s${row % 6}`},
-    element("span", {class: "dot", "aria-hidden": "true"}, String(row + 1)),
-    element("div", {}, lines.source, lines.target, warning ? element("p", {class: "warning"}, warning) : null),
+    element("span.dot", {"aria-hidden": "true"}, String(row + 1)),
+    element("div", lines.source, lines.target, warning ? element("p.warning", warning) : null),
     element(
-      "p",
-      {class: "became"},
+      "p.became",
       element("b", {dir: "auto"}, one.word),
       " → ",
       element("b", {dir: "auto"}, one.translation || "no link"),
@@ -44,7 +42,7 @@ function pair(one, row, {source_words: source, outputs: [output], warning, unkno
 /** A word that no spaces set apart: links of the whole sentence say nothing of it, its own translation does. */
 function markInside({source, target}, {sentence, word, translation}, words) {
   const [before, ...after] = sentence.split(word);
-  source.replaceChildren(before, element("span", {class: "word found"}, word), after.join(word));
+  source.replaceChildren(before, element("span.word.found", word), after.join(word));
   const became = new Set(translation.split(" "));
   mark(
     target,

@@ -7,7 +7,12 @@ import {percent} from "../../pieces/scales.js";
 import {trouble} from "../../pieces/trouble.js";
 import {remarks} from "../translate/remarks.js";
 
-export const USUAL = "The black cat ate the mouse."; // of the built-in corpus
+export const EXAMPLES = [
+  "The black cat ate the mouse.",
+  "The old banker counted the coins in the bank.",
+  "The fisherman that slept on the bank did not see the big fish.",
+]; // as the built-in corpus has them
+export const [USUAL] = EXAMPLES;
 const TRIED = 3; // examples that are offered
 const known = new Map(); // run → texts
 
@@ -47,8 +52,8 @@ export function tryCard(run, {text, ontry}) {
     "aria-label": `Text for ${run.name}`,
     placeholder: "a sentence…",
   });
-  const answer = element("div", {class: "tried", "aria-live": "polite"});
-  const examples = element("p", {class: "examples"});
+  const answer = element("div.tried", {"aria-live": "polite"});
+  const examples = element("p.examples");
   const show = async () => {
     const asked = area.value.trim();
     if (!asked) {
@@ -74,20 +79,19 @@ export function tryCard(run, {text, ontry}) {
   area.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && !event.shiftKey && !event.isComposing) submit(event);
   });
-  const example = (each) =>
-    element("button", {type: "button", class: "small", dir: "auto", onclick: () => ((area.value = each), go())}, each);
+  const example = (each) => element("button.small", {dir: "auto", onclick: () => ((area.value = each), go())}, each);
   examplesOf(run.name).then((found) => {
-    if (found.length) examples.append(element("span", {class: "note"}, "Try "), ...found.slice(0, TRIED).map(example));
+    if (found.length) examples.append(element("span.note", "Try "), ...found.slice(0, TRIED).map(example));
   });
   area.value = text;
   if (text.trim()) show();
   const form = element(
-    "form",
-    {class: "row try", onsubmit: submit},
+    "form.row.try",
+    {onsubmit: submit},
     area,
-    element("button", {class: "primary"}, TASKS[run.task].verb),
+    element("button.primary", {type: "submit"}, TASKS[run.task].verb),
   );
-  return {node: element("div", {class: "try-card"}, form, examples, answer), leave: () => ask.stop()};
+  return {node: element("div.try-card", form, examples, answer), leave: () => ask.stop()};
 }
 
 /** What the run says of a text, as nodes. */
@@ -103,29 +107,24 @@ async function answered({name, task}, text, signal) {
   } = await post("/api/v1/predict", {run: name, texts: [text]}, {signal});
   if (task === "tag") return [tagged(found.tags)];
   if (task === "classify") return [big(found.classes[0].label), classes(found.classes)];
-  return [big(element("span", {class: "given"}, text), " ", found.continuation || "(nothing)")];
+  return [big(element("span.given", text), " ", found.continuation || "(nothing)")];
 }
 
-const big = (...words) => element("p", {class: "big", dir: "auto"}, words);
+const big = (...words) => element("p.big", {dir: "auto"}, words);
 
 export const meter = (share) =>
-  element("span", {class: "meter", "aria-hidden": "true"}, element("i", {style: {width: `${100 * share}%`}}));
+  element("span.meter", {"aria-hidden": "true"}, element("i", {style: {width: `${100 * share}%`}}));
 
 function tagged(tags) {
   const one = ({word, tag, probability}) =>
-    element(
-      "span",
-      {class: "tagged-word", title: `${percent(probability)} sure`},
-      element("b", {}, word),
-      element("small", {}, tag),
-    );
-  return element("p", {class: "tagged-words", dir: "auto"}, tags.map(one));
+    element("span.tagged-word", {title: `${percent(probability)} sure`}, element("b", word), element("small", tag));
+  return element("p.tagged-words", {dir: "auto"}, tags.map(one));
 }
 
 function classes(labels) {
   const rows = labels.map(({label, probability}) => [
-    element("dt", {}, label),
-    element("dd", {class: "number"}, meter(probability), percent(probability)),
+    element("dt", label),
+    element("dd.number", meter(probability), percent(probability)),
   ]);
-  return element("dl", {class: "classes"}, rows);
+  return element("dl.classes", rows);
 }

@@ -14,11 +14,7 @@ const FIRST = 4; // of them shown at once
 export function curvesOf(runs) {
   const offered = usable(runs).slice(0, MOST);
   if (offered.length < 2) return null;
-  const details = element(
-    "details",
-    {class: "curves card"},
-    element("summary", {}, "Learning curves, one above the other"),
-  );
+  const details = element("details.curves.card", element("summary", "Learning curves of several runs"));
   const open = () => {
     if (!details.open || details.children.length > 1) return;
     details.append(overlay(offered));
@@ -44,7 +40,7 @@ function overlay(runs) {
       y: {label: "score", zero: true},
     }),
   };
-  const problems = element("div", {});
+  const problems = element("div");
   const draw = async () => {
     try {
       for (const name of chosen) if (!known.has(name)) known.set(name, await validations(name));
@@ -72,10 +68,9 @@ function overlay(runs) {
   draw();
   return element(
     "div",
-    {},
-    element("div", {class: "row", role: "group", "aria-label": "Runs in the picture"}, boxes),
+    element("div.row", {role: "group", "aria-label": "Runs in the picture"}, boxes),
     problems,
-    element("div", {class: "two"}, charts.loss.node, charts.score.node),
+    element("div.two", charts.loss.node, charts.score.node),
   );
 }
 

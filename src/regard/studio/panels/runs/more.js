@@ -20,11 +20,11 @@ export function runMore(run, {runs, text, onrename, onremove, ontry}) {
   const ask = latest();
   const able = usable([run]).length > 0;
   const attempt = able ? tryCard(run, {text, ontry}) : null;
-  const below = element("div", {class: "below"});
+  const below = element("div.below");
   const fail = (problem) => below.replaceChildren(trouble(problem));
   const path = `/api/v1/runs/${encodeURIComponent(name)}`;
-  const to = (words, href, more = {}) => element("a", {class: "button small", href, ...more}, words);
-  const button = (words, onclick, kind = "small") => element("button", {type: "button", class: kind, onclick}, words);
+  const to = (words, href, more = {}) => element("a.button.small", {href, ...more}, words);
+  const button = (words, onclick, kind = "small") => element("button", {class: kind, onclick}, words);
 
   const settings = async () => {
     if (below.querySelector("pre")) return below.replaceChildren();
@@ -32,9 +32,8 @@ export function runMore(run, {runs, text, onrename, onremove, ontry}) {
       const found = await ask((signal) => get(`${path}/settings`, {signal}));
       if (!found) return undefined;
       const title = element(
-        "div",
-        {class: "row"},
-        element("h3", {}, "Settings"),
+        "div.row",
+        element("h3", "Settings"),
         copyButton(() => found.toml),
       );
       return below.replaceChildren(
@@ -50,8 +49,7 @@ export function runMore(run, {runs, text, onrename, onremove, ontry}) {
       other !== run && run.test && other.test === run.test && other.task === run.task && usable([other]).length,
   );
   const actions = element(
-    "div",
-    {class: "row"},
+    "div.row",
     able ? to("Look inside", link("look", {run: name, text})) : null,
     able ? to("Map", link("map", {run: name, text})) : null,
     able ? to("Report", `${path}/report`, {target: "_blank", rel: "noopener"}) : null,
@@ -65,12 +63,12 @@ export function runMore(run, {runs, text, onrename, onremove, ontry}) {
       : button("Rename", () => below.replaceChildren(...renaming(name, onrename, () => below.replaceChildren()))),
     run.fixed ? null : button("Remove", () => onremove().catch(fail), "quiet small"),
   );
-  const origin = run.origin ? element("p", {class: "note origin"}, `Made of ${run.origin}`) : null;
+  const origin = run.origin ? element("p.note.origin", `Made of ${run.origin}`) : null;
   const leave = () => {
     ask.stop();
     attempt?.leave();
   };
-  return {node: element("div", {class: "run-more"}, attempt?.node, origin, actions, below), leave};
+  return {node: element("div.run-more", attempt?.node, origin, actions, below), leave};
 }
 
 /** A form for another name; what is wrong with it stands below. */
@@ -84,7 +82,7 @@ function renaming(name, onrename, onclose) {
     spellcheck: "false",
     autocomplete: "off",
   });
-  const wrong = element("div", {});
+  const wrong = element("div");
   const submit = async (event) => {
     event.preventDefault();
     const wanted = input.value.trim();
@@ -96,11 +94,11 @@ function renaming(name, onrename, onclose) {
     }
   };
   const form = element(
-    "form",
-    {class: "row end rename", onsubmit: submit},
+    "form.row.end.rename",
+    {onsubmit: submit},
     field("New name", input),
-    element("button", {class: "primary small"}, "Rename"),
-    element("button", {type: "button", class: "quiet small", onclick: onclose}, "Cancel"),
+    element("button.primary.small", {type: "submit"}, "Rename"),
+    element("button.quiet.small", {onclick: onclose}, "Cancel"),
   );
   queueMicrotask(() => input.select());
   return [form, wrong];

@@ -44,43 +44,32 @@ export function runRow(run, {open, ontoggle}) {
     ontoggle();
   };
   const name = element(
-    "a",
-    {
-      class: "toggle",
-      role: "button",
-      href: link("runs", {run: run.name}),
-      "aria-expanded": String(open),
-      onclick: toggle,
-    },
-    element("bdi", {}, run.name),
+    "a.toggle",
+    {role: "button", href: link("runs", {run: run.name}), "aria-expanded": String(open), onclick: toggle},
+    element("bdi", run.name),
   );
   const size = run.parameters == null ? "" : `${count(run.parameters)} parameters`;
-  const cell = (label, ...children) => element("td", {class: "left", "data-label": label}, children);
+  const cell = (label, ...children) => element("td.left", {"data-label": label}, children);
   const why = reason(run);
   return element(
     "tr",
     {"data-run": run.name, class: open ? "open" : null},
-    element(
-      "th",
-      {scope: "row"},
-      name,
-      element("span", {class: "note"}, [run.preset, size].filter(Boolean).join(" · ")),
-    ),
+    element("th", {scope: "row"}, name, element("span.note", [run.preset, size].filter(Boolean).join(" · "))),
     cell(
       "What it does",
       pair(run.languages) || TASKS[run.task]?.does || "–",
-      why ? element("span", {class: "chip good"}, why) : null,
+      why ? element("span.chip.good", why) : null,
     ),
     cell("How good", quality(run)),
     cell("Learned from", run.corpus || "–"),
     cell("State", state(run)),
-    element("td", {class: "act"}, action(run)),
+    element("td.act", action(run)),
   );
 }
 
 function quality(run) {
   const {score, score_name: measure} = run;
-  if (score == null) return element("span", {class: "note"}, "not measured");
+  if (score == null) return element("span.note", "not measured");
   const value = scored(run).slice(measure.length);
   return [term(measure), value, measure === "perplexity" ? null : meter(Math.max(0, Math.min(1, score / 100)))];
 }
@@ -88,9 +77,9 @@ function quality(run) {
 function state({state: now, note, changed, fixed}) {
   const shown =
     now === "finished"
-      ? element("span", {class: "note"}, fixed ? "finished" : since(changed))
+      ? element("span.note", fixed ? "finished" : since(changed))
       : element("span", {class: KINDS[now] ?? "chip"}, stateWord(now));
-  return [shown, note ? element("p", {class: "why"}, note) : null];
+  return [shown, note ? element("p.why", note) : null];
 }
 
 /** "just now", "2 hours ago" */
@@ -103,9 +92,5 @@ function since(seconds) {
 function action(run) {
   if (!usable([run]).length) return null;
   const {page} = TASKS[run.task];
-  return element(
-    "a",
-    {class: "button small", href: link(page, {run: run.name})},
-    page === "translate" ? "Translate" : "Try",
-  );
+  return element("a.button.small", {href: link(page, {run: run.name})}, page === "translate" ? "Translate" : "Try");
 }

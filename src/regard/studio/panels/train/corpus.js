@@ -56,22 +56,21 @@ class CorpusPicker {
     this.fits = fits ?? (() => true);
     this.task = task;
     this.onchange = onchange;
-    this.choices = element("div", {class: "choices", role: "radiogroup", "aria-label": "Corpus"}, skeleton("lines", 2));
+    this.choices = element("div.choices", {role: "radiogroup", "aria-label": "Corpus"}, skeleton("lines", 2));
     this.findings = element("div", {"aria-live": "polite"});
     this.sending = element("div");
-    this.input = element("input", {type: "file", multiple: true, class: "visually-hidden", id: "corpus-files"});
+    this.input = element("input.visually-hidden", {type: "file", multiple: true, id: "corpus-files"});
     this.zone = element(
-      "label",
-      {class: "drop", for: "corpus-files"},
-      element("b", {}, "Drop files here, or choose them"),
+      "label.drop",
+      {for: "corpus-files"},
+      element("b", "Drop files here, or choose them"),
       element(
-        "span",
-        {class: "note"},
+        "span.note",
         "Two parallel text files, or one with columns (tsv, csv, jsonl, parquet, tmx, conllu); .gz and .zst too. " +
           "They stay on this machine.",
       ),
     );
-    this.node = element("div", {class: "corpus"}, this.choices, this.input, this.zone, this.sending, this.findings);
+    this.node = element("div.corpus", this.choices, this.input, this.zone, this.sending, this.findings);
     this.input.addEventListener("change", () => this.offer([...this.input.files]));
     this.zone.addEventListener("dragover", (event) => (event.preventDefault(), this.zone.classList.add("over")));
     this.zone.addEventListener("dragleave", () => this.zone.classList.remove("over"));
@@ -120,11 +119,10 @@ class CorpusPicker {
           .join(" · ");
     const kind = {clean: "chip good", findings: "chip", incomplete: "chip bad"}[corpus.state] ?? "chip";
     return element(
-      "label",
-      {class: "choice"},
+      "label.choice",
       input,
-      element("b", {}, title),
-      element("span", {class: "note"}, size),
+      element("b", title),
+      element("span.note", size),
       element("span", {class: kind}, state),
     );
   }
@@ -139,27 +137,24 @@ class CorpusPicker {
   tools(corpus) {
     if (corpus.built_in) return [];
     const button = (words, action, kind = "small") =>
-      element("button", {type: "button", class: kind, onclick: () => this.attempt(action)}, words);
+      element("button", {class: kind, onclick: () => this.attempt(action)}, words);
     const lacks = corpus.parts.train && !corpus.parts.valid;
     return [
       element(
-        "p",
-        {class: "note"},
+        "p.note",
         Object.entries(corpus.parts)
           .map(([part, files]) => `${part}: ${files.join(", ")}`)
           .join(" · ") || "no files yet",
       ),
       lacks
         ? element(
-            "p",
-            {class: "note"},
+            "p.note",
             "There is no validation part: each training holds out some pairs by itself. " +
               "Held out here, once, they are the same for all trainings.",
           )
         : null,
       element(
-        "div",
-        {class: "row"},
+        "div.row",
         button("Check it", () => this.check()),
         lacks ? button(`Hold out ${HELD_OUT} pairs`, () => this.split()) : null,
         button("Remove it", () => this.delete(), "quiet small"),
@@ -178,7 +173,7 @@ class CorpusPicker {
 
   async check() {
     const {name} = this.corpus;
-    this.findings.replaceChildren(element("p", {class: "note", role: "status"}, "Checking every line…"));
+    this.findings.replaceChildren(element("p.note", {role: "status"}, "Checking every line…"));
     let found;
     try {
       found = await post(`/api/v1/corpora/${encodeURIComponent(name)}/check`, {task: this.task()});
@@ -226,16 +221,14 @@ class CorpusPicker {
       required: true,
     });
     const form = element(
-      "form",
-      {class: "card sending"},
-      element("h3", {}, "What is what?"),
+      "form.card.sending",
+      element("h3", "What is what?"),
       rows.map(({file, select}) => field(`${file.name} (${bytes(file.size)})`, select)),
       field("Name of the corpus", name, "Letters, digits, dots and dashes."),
       element(
-        "div",
-        {class: "row"},
-        element("button", {class: "primary"}, "Take and check"),
-        element("button", {type: "button", class: "quiet", onclick: () => this.sending.replaceChildren()}, "Cancel"),
+        "div.row",
+        element("button.primary", {type: "submit"}, "Take and check"),
+        element("button.quiet", {onclick: () => this.sending.replaceChildren()}, "Cancel"),
       ),
     );
     this.take = () =>
@@ -249,7 +242,7 @@ class CorpusPicker {
     name.focus();
   }
 
-  /** Files that were dropped and not taken yet are taken now: whoever starts means them. Can one go on? */
+  /** Files that were dropped and not taken yet are taken now. Answers whether a training can start. */
   async settled() {
     const form = this.sending.querySelector("form");
     if (!form) return true;
@@ -259,7 +252,7 @@ class CorpusPicker {
   }
 
   async send(name, files, form) {
-    const told = element("p", {class: "note", role: "status"});
+    const told = element("p.note", {role: "status"});
     form.querySelectorAll("p[role=status], .trouble").forEach((old) => old.remove());
     form.append(told);
     try {
@@ -301,7 +294,6 @@ function roleSelect(file, seen) {
   seen[part] = (seen[part] ?? 0) + 1;
   const select = element(
     "select",
-    {},
     roles.map(([value, words]) => element("option", {value}, words)),
   );
   select.value = table ? `${part}.${table}` : `${part}.${seen[part] === 1 ? "source" : "target"}`;
@@ -326,15 +318,14 @@ function one(part, {kind, count, examples}) {
   const line = ({line: number, note, source, target}) =>
     element(
       "li",
-      {},
-      element("b", {}, `line ${number.toLocaleString("en")}: `),
+      element("b", `line ${number.toLocaleString("en")}: `),
       note,
-      source || target ? element("span", {class: "note", dir: "auto"}, `  ${source} | ${target}`) : null,
+      source || target ? element("span.note", {dir: "auto"}, `  ${source} | ${target}`) : null,
     );
   return element(
-    "details",
-    {class: "finding", open: kind === "mismatch" || kind === "format" || kind === "encoding"},
-    element("summary", {}, `${part}: ${KINDS[kind] ?? kind}, ${count.toLocaleString("en")}`),
-    element("ul", {}, examples.map(line)),
+    "details.finding",
+    {open: kind === "mismatch" || kind === "format" || kind === "encoding"},
+    element("summary", `${part}: ${KINDS[kind] ?? kind}, ${count.toLocaleString("en")}`),
+    element("ul", examples.map(line)),
   );
 }

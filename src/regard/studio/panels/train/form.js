@@ -56,18 +56,17 @@ export function demoButton({first, onstart, taken}) {
     }
   };
   return element(
-    "section",
-    {class: "card first", "aria-labelledby": "first-title"},
+    "section.card.first",
+    {"aria-labelledby": "first-title"},
     element("h2", {id: "first-title"}, first ? "Begin here" : "The demo"),
     element(
       "p",
-      {},
       "A small Transformer learns English to French from a built-in corpus, here on this machine, " +
         "in about two minutes. You can watch it from the first step.",
     ),
     demo
-      ? element("button", {class: "primary", type: "button", onclick: () => onstart("demo")}, "See the demo")
-      : element("button", {class: "primary", type: "button", onclick: begin}, "Train the demo"),
+      ? element("button.primary", {onclick: () => onstart("demo")}, "See the demo")
+      : element("button.primary", {onclick: begin}, "Train the demo"),
     problem,
   );
 }
@@ -103,15 +102,15 @@ class TrainingForm {
 
   build(values) {
     const options = (list) => list.map(([value, words]) => element("option", {value}, words));
-    this.task = element("select", {}, options(TASKS));
+    this.task = element("select", options(TASKS));
     this.corpus = corpusPicker({
       value: values.corpus,
       task: () => this.task.value,
       onchange: (corpus) => this.chosen(corpus),
     });
     this.preset = element("select");
-    this.about = element("p", {class: "note"});
-    this.pieces = element("select", {}, options(PIECES));
+    this.about = element("p.note");
+    this.pieces = element("select", options(PIECES));
     this.pairs = element("input", {type: "number", min: 100, max: 1000000, step: 100, value: 20000});
     this.pairsField = field("Sentences", this.pairs, "of the built-in corpus");
     this.languages = element("input", {
@@ -129,17 +128,16 @@ class TrainingForm {
       maxlength: 100,
     });
     this.own = element("textarea", {rows: 3, spellcheck: "false", placeholder: "train.rate=5e-4\nmodel.dropout=0.2"});
-    this.result = element("div", {class: "estimate", "aria-live": "polite"});
+    this.result = element("div.estimate", {"aria-live": "polite"});
     this.buttons = [
-      element("button", {class: "primary", disabled: true}, "Start training"),
-      element("button", {type: "button", disabled: true, onclick: () => this.estimate()}, "What will it take?"),
+      element("button.primary", {type: "submit", disabled: true}, "Start training"),
+      element("button", {disabled: true, onclick: () => this.estimate()}, "What will it take?"),
     ];
     this.again = this.before
       ? element(
-          "p",
-          {class: "note"},
+          "p.note",
           "Filled in as for ",
-          element("bdi", {}, this.before.name),
+          element("bdi", this.before.name),
           ": change what was wrong, and start.",
           this.before.right ? ` ${this.before.right} would work; it is filled in below.` : "",
         )
@@ -161,18 +159,16 @@ class TrainingForm {
       options: TIMES.map(([value, text]) => ({value, text})),
     });
     this.node = element(
-      "form",
-      {class: "new-training", "aria-labelledby": "new-title"},
+      "form.new-training",
+      {"aria-labelledby": "new-title"},
       element("h2", {id: "new-title"}, this.before ? "Change and start again" : "Train your own"),
       this.again,
-      element("section", {class: "card"}, element("h3", {}, "1. What it learns from"), this.corpus.node),
+      element("section.card", element("h3", "1. What it learns from"), this.corpus.node),
       element(
-        "section",
-        {class: "card"},
-        element("h3", {}, "2. The model"),
+        "section.card",
+        element("h3", "2. The model"),
         element(
-          "div",
-          {class: "grid-form"},
+          "div.grid-form",
           field("Task", this.task),
           field("Architecture", this.preset),
           field("Pieces", this.pieces),
@@ -183,24 +179,17 @@ class TrainingForm {
         sizes,
       ),
       element(
-        "section",
-        {class: "card"},
-        element("h3", {}, "3. How long, and what to watch"),
+        "section.card",
+        element("h3", "3. How long, and what to watch"),
         times,
-        element(
-          "div",
-          {class: "grid-form"},
-          field("Name of the run", this.name),
-          field("Watch one sentence learn", this.watch),
-        ),
+        element("div.grid-form", field("Name of the run", this.name), field("Watch one sentence learn", this.watch)),
         element(
           "details",
-          {},
-          element("summary", {}, "Any other setting"),
+          element("summary", "Any other setting"),
           field("Settings, one per line", this.own, "As on the command line; regard settings explain lists them all."),
         ),
       ),
-      element("div", {class: "row"}, this.buttons),
+      element("div.row", this.buttons),
       this.result,
     );
     this.name.addEventListener("input", () => (this.named = true));
@@ -302,7 +291,7 @@ class TrainingForm {
   async estimate() {
     if (!(await this.corpus.settled())) return;
     this.result.replaceChildren(
-      element("p", {class: "note", role: "status"}, "Preparing the corpus and measuring this machine…"),
+      element("p.note", {role: "status"}, "Preparing the corpus and measuring this machine…"),
       skeleton("lines", 2),
     );
     try {
@@ -343,8 +332,7 @@ function estimated({words, parameters, examples, too_long: long, memory, seconds
     unknown > 0.0005 ? `${(100 * unknown).toFixed(1)} % of the pieces will be unknown to it.` : "",
   ].filter(Boolean);
   return element(
-    "div",
-    {class: "card"},
-    lines.map((line) => element("p", {}, line)),
+    "div.card",
+    lines.map((line) => element("p", line)),
   );
 }

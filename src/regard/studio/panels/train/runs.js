@@ -33,23 +33,20 @@ export function trainingsTable({onopen}) {
   const body = element("tbody");
   const heads = ["Training", "State", "Architecture", "Parameters", "Progress", "Best on validation"];
   const table = element(
-    "table",
-    {class: "runs"},
-    element("caption", {class: "visually-hidden"}, "Trainings"),
+    "table.runs",
+    element("caption.visually-hidden", "Trainings"),
     element(
       "thead",
-      {},
       element(
         "tr",
-        {},
         heads.map((name, place) => element("th", {scope: "col", class: place < 3 ? "left" : null}, name)),
       ),
     ),
     body,
   );
   const node = element(
-    "div",
-    {class: "scroll going", tabindex: 0, role: "region", "aria-label": "Trainings", hidden: true},
+    "div.scroll.going",
+    {tabindex: 0, role: "region", "aria-label": "Trainings", hidden: true},
     table,
   );
   let known = "";
@@ -77,7 +74,7 @@ function row(training, onopen) {
     event.preventDefault();
     onopen(run);
   };
-  const name = element("a", {href: link("train", {run}), onclick: open}, element("bdi", {}, run));
+  const name = element("a", {href: link("train", {run}), onclick: open}, element("bdi", run));
   const kind =
     task && task !== "translate" ? `${preset || "own settings"} · ${task}` : preset || (task ? "own settings" : "");
   const reached = time
@@ -87,10 +84,10 @@ function row(training, onopen) {
     "tr",
     {"data-run": run},
     element("th", {scope: "row"}, name),
-    element("td", {class: "left"}, stateChip(training), note ? element("p", {class: "why"}, note) : null),
-    element("td", {class: "left"}, kind),
-    element("td", {}, parameters == null ? "–" : count(parameters)),
-    element("td", {}, all ? reached : "–"),
-    element("td", {}, score == null ? "–" : `${measure} ${score.toFixed(1)}`),
+    element("td.left", stateChip(training), note ? element("p.why", note) : null),
+    element("td.left", kind),
+    element("td", parameters == null ? "–" : count(parameters)),
+    element("td", all ? reached : "–"),
+    element("td", score == null ? "–" : `${measure} ${score.toFixed(1)}`),
   );
 }

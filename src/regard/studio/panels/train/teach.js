@@ -55,7 +55,6 @@ class TeachForm {
   build(base, corpus) {
     this.run = element(
       "select",
-      {},
       this.runs.map(({name}) => element("option", {value: name}, name)),
     );
     this.run.value = chosen(this.runs, base)?.name ?? "";
@@ -63,14 +62,14 @@ class TeachForm {
     this.corpus = corpusPicker({value: corpus, task, fits, onchange: () => {}});
     this.pasted = element("textarea", {rows: 4, spellcheck: "false", dir: "auto"});
     this.watched = element("select");
-    this.about = element("p", {class: "note"});
+    this.about = element("p.note");
     this.name = element("input", {
       type: "text",
       pattern: "[A-Za-z0-9][A-Za-z0-9._\\-]*",
       required: true,
       maxlength: 100,
     });
-    this.button = element("button", {class: "primary", disabled: true}, "Teach it");
+    this.button = element("button.primary", {type: "submit", disabled: true}, "Teach it");
     this.result = element("div", {"aria-live": "polite"});
     const way = segmented({
       label: "What learns",
@@ -89,37 +88,28 @@ class TeachForm {
     });
     this.pastedField = field("Or paste it here, a pair a line", this.pasted, "");
     this.node = element(
-      "form",
-      {class: "new-training teach", "aria-labelledby": "teach-title"},
+      "form.new-training.teach",
+      {"aria-labelledby": "teach-title"},
       element("h2", {id: "teach-title"}, "Teach this model"),
       element(
-        "section",
-        {class: "card"},
-        element("h3", {}, "1. The model"),
-        element("div", {class: "grid-form"}, field("Run", this.run, "It stays as it is: a new run begins with it.")),
+        "section.card",
+        element("h3", "1. The model"),
+        element("div.grid-form", field("Run", this.run, "It stays as it is: a new run begins with it.")),
         way,
         this.about,
       ),
+      element("section.card", element("h3", "2. What it shall learn"), this.corpus.node, this.pastedField),
       element(
-        "section",
-        {class: "card"},
-        element("h3", {}, "2. What it shall learn"),
-        this.corpus.node,
-        this.pastedField,
-      ),
-      element(
-        "section",
-        {class: "card"},
-        element("h3", {}, "3. What it shall not forget, and how long"),
+        "section.card",
+        element("h3", "3. What it shall not forget, and how long"),
         element(
-          "div",
-          {class: "grid-form"},
+          "div.grid-form",
           field("Keep watching", this.watched, "Text of another kind, measured beside what it learns."),
           field("Name of the new run", this.name),
         ),
         times,
       ),
-      element("div", {class: "row"}, this.button),
+      element("div.row", this.button),
       this.result,
     );
     this.name.addEventListener("input", () => (this.named = true));
@@ -186,7 +176,7 @@ class TeachForm {
   async start() {
     if (!(await this.corpus.settled())) return;
     if (!this.corpus.corpus && !this.pasted.value.trim()) {
-      this.result.replaceChildren(element("p", {class: "warning"}, "Give it a text: drop files, or paste some lines."));
+      this.result.replaceChildren(element("p.warning", "Give it a text: drop files, or paste some lines."));
       return;
     }
     this.button.disabled = true;

@@ -45,15 +45,15 @@ class TrainingView {
 
   build() {
     const {run, watch} = this.training;
-    this.head = element("div", {class: "row"});
+    this.head = element("div.row");
     this.stages = element(
-      "ol",
-      {class: "stages", "aria-label": "Stages"},
+      "ol.stages",
+      {"aria-label": "Stages"},
       STAGES.map(([stage, words]) => element("li", {"data-stage": stage}, words)),
     );
     this.bar = element("progress", {max: 1, value: 0, "aria-label": "Progress of the training"});
-    this.facts = element("p", {class: "facts number"});
-    this.actions = element("div", {class: "row"});
+    this.facts = element("p.facts.number");
+    this.actions = element("div.row");
     this.problem = element("div");
     this.charts = {
       loss: lineChart({
@@ -77,26 +77,24 @@ class TrainingView {
         digits: 0,
       }),
     };
-    this.scoreTitle = element("h2", {}, "Score");
-    this.notYet = element("p", {class: "later"}, "Comes with the first validation.");
+    this.scoreTitle = element("h2", "Score");
+    this.notYet = element("p.later", "Comes with the first validation.");
     this.charts.score.node.hidden = true;
-    this.samples = element("section", {class: "card", hidden: true, "aria-labelledby": "samples-title"});
+    this.samples = element("section.card", {hidden: true, "aria-labelledby": "samples-title"});
     this.watched = new WatchedSentence(watch);
-    this.notes = element("details", {hidden: true}, element("summary", {}, "Notes"), element("ul", {class: "notes"}));
+    this.notes = element("details", {hidden: true}, element("summary", "Notes"), element("ul.notes"));
     this.node = element(
-      "div",
-      {class: "training"},
+      "div.training",
       element(
-        "p",
-        {class: "crumb"},
+        "p.crumb",
         element("a", {href: link("train", {})}, "A new training"),
         " · ",
         element("a", {href: link("runs", {})}, "All runs"),
       ),
-      element("div", {class: "head row"}, element("h1", {}, element("bdi", {}, run)), this.head),
+      element("div.head.row", element("h1", element("bdi", run)), this.head),
       element(
-        "section",
-        {class: "card status", "aria-label": "State"},
+        "section.card.status",
+        {"aria-label": "State"},
         this.stages,
         this.bar,
         this.facts,
@@ -104,28 +102,23 @@ class TrainingView {
         this.actions,
       ),
       (this.learning = element(
-        "div",
-        {class: "learning"},
+        "div.learning",
         element(
-          "div",
-          {class: "curves"},
+          "div.curves",
           element(
-            "section",
-            {class: "card"},
-            element("h2", {}, "Loss"),
+            "section.card",
+            element("h2", "Loss"),
             element(
-              "p",
-              {class: "note"},
+              "p.note",
               "How surprised the model is by the right answer: lower is better. " +
                 "Validation is text it does not learn from.",
             ),
             this.charts.loss.node,
           ),
           element(
-            "section",
-            {class: "card"},
+            "section.card",
             this.scoreTitle,
-            element("p", {class: "note"}, "How good its own output is, on text it does not learn from."),
+            element("p.note", "How good its own output is, on text it does not learn from."),
             this.notYet,
             this.charts.score.node,
           ),
@@ -134,10 +127,9 @@ class TrainingView {
       )),
       this.samples,
       (this.speed = element(
-        "details",
-        {class: "card"},
-        element("summary", {}, "Speed"),
-        element("p", {class: "note"}, "Predictions a second while training; validation is not counted."),
+        "details.card",
+        element("summary", "Speed"),
+        element("p.note", "Predictions a second while training; validation is not counted."),
         this.charts.speed.node,
       )),
       this.notes,
@@ -183,7 +175,7 @@ class TrainingView {
 
   state() {
     const {training} = this;
-    this.head.replaceChildren(stateChip(training), element("span", {class: "note"}, about(training)));
+    this.head.replaceChildren(stateChip(training), element("span.note", about(training)));
     const here = training.state === "running" ? training.stage : "";
     for (const item of this.stages.children) {
       if (item.dataset.stage === here) item.setAttribute("aria-current", "step");
@@ -199,7 +191,7 @@ class TrainingView {
 
   buttons() {
     const {run, state, stage, ours} = this.training;
-    const button = (words, kind, action) => element("button", {type: "button", class: kind, onclick: action}, words);
+    const button = (words, kind, action) => element("button", {class: kind, onclick: action}, words);
     const tried = this.log.validations.length || state !== "running" ? tryLink(this.training) : null;
     const still = state !== "running";
     const ended = ["interrupted", "prepared", "failed"].includes(state);
@@ -208,10 +200,8 @@ class TrainingView {
       state === "running" && ours && this.changes && stage !== "stopping"
         ? button("Stop and keep", "", () => this.ask("stop"))
         : null,
-      stage === "stopping" ? element("p", {class: "note"}, "Stopping after this step; a checkpoint is written.") : null,
-      state === "running" && !ours
-        ? element("p", {class: "note"}, "Started in a terminal: stop it there, with Ctrl-C.")
-        : null,
+      stage === "stopping" ? element("p.note", "Stopping after this step; a checkpoint is written.") : null,
+      state === "running" && !ours ? element("p.note", "Started in a terminal: stop it there, with Ctrl-C.") : null,
       ended && this.training.is_run && this.changes
         ? button("Continue training", state === "failed" ? "" : "primary", () => this.ask("resume"))
         : null,
@@ -229,11 +219,9 @@ class TrainingView {
             words,
           )
         : null,
-      tried
-        ? element("a", {class: "button quiet", href: link("look", {run, text: this.training.watch})}, "Look inside")
-        : null,
+      tried ? element("a.button.quiet", {href: link("look", {run, text: this.training.watch})}, "Look inside") : null,
       tried && still && this.teaches
-        ? element("a", {class: "button quiet", href: link("train", {teach: run})}, "Teach this model")
+        ? element("a.button.quiet", {href: link("train", {teach: run})}, "Teach this model")
         : null,
       still && this.changes ? button("Remove", "quiet", () => this.remove()) : null,
     ].filter(Boolean);
@@ -303,7 +291,7 @@ class TrainingView {
     this.watched.show(log.watched);
     this.showSamples(log.validations.at(-1));
     this.notes.hidden = log.notes.length === 0;
-    this.notes.lastChild.replaceChildren(...log.notes.map(({text}) => element("li", {}, text)));
+    this.notes.lastChild.replaceChildren(...log.notes.map(({text}) => element("li", text)));
     if (log.validations.length && !this.tried) {
       this.tried = true; // there is a checkpoint to translate with
       this.training.steps ||= log.last?.step ?? 0;
@@ -351,22 +339,20 @@ class TrainingView {
     const row = ({source, reference, output}) =>
       element(
         "li",
-        {},
-        element("p", {class: "source", dir: "auto"}, source),
+        element("p.source", {dir: "auto"}, source),
         element("p", {class: output === reference ? "output right" : "output", dir: "auto"}, output || "(nothing)"),
         output === reference
-          ? element("p", {class: "note"}, "exactly as the reference")
-          : element("p", {class: "note", dir: "auto"}, `reference: ${reference}`),
+          ? element("p.note", "exactly as the reference")
+          : element("p.note", {dir: "auto"}, `reference: ${reference}`),
       );
     this.samples.replaceChildren(
       element("h2", {id: "samples-title"}, "Samples"),
       element(
-        "p",
-        {class: "note"},
+        "p.note",
         "The first sentences of the validation text, as the model has them at step " +
           `${validation.step.toLocaleString("en")}.`,
       ),
-      element("ol", {class: "samples"}, samples.map(row)),
+      element("ol.samples", samples.map(row)),
     );
   }
 

@@ -10,11 +10,17 @@ const WIDEST = 60; // pieces that a picture still shows well
 
 export class WatchedSentence {
   constructor(text) {
-    this.input = element("p", {class: "input", dir: "auto"}, text);
+    this.input = element("p.input", {dir: "auto"}, text);
     this.frames = [];
     this.slider = element("input", {type: "range", min: 0, max: 0, step: 1, value: 0});
-    this.output = element("p", {class: "output", dir: "auto", "aria-live": "off"});
-    this.when = element("p", {class: "note number"});
+    this.output = element("p.output", {
+      dir: "auto",
+      "aria-live": "off",
+      tabindex: 0,
+      role: "group",
+      "aria-label": "What it writes",
+    });
+    this.when = element("p.note.number");
     this.map = heatmap({
       label: "Cross-attention of the watched sentence",
       describe: (row, column, value) => `${row} ← ${column}  ${value}`,
@@ -22,26 +28,25 @@ export class WatchedSentence {
     this.layers = element("div");
     this.caption = element("figcaption");
     const box = element(
-      "div",
-      {class: "limited", tabindex: 0, role: "group", "aria-label": "Attention of the watched sentence"},
+      "div.limited",
+      {tabindex: 0, role: "group", "aria-label": "Attention of the watched sentence"},
       this.map.node,
     );
     this.figure = element("figure", {hidden: true}, this.layers, box, this.caption);
     this.slider.addEventListener("input", () => this.choose(Number(this.slider.value)));
     const moment = field("Moment of the training", this.slider);
     this.node = element(
-      "section",
-      {class: "card watched", "aria-labelledby": "watched-title"},
+      "section.card.watched",
+      {"aria-labelledby": "watched-title"},
       element("h2", {id: "watched-title"}, "Watch one sentence learn"),
       element(
-        "p",
-        {class: "note"},
+        "p.note",
         "What the model makes of the same sentence after 1, 2, 4, 8, … steps and at each validation, " +
           "and where it looks.",
       ),
       this.input,
       this.output,
-      element("div", {class: "row end"}, element("div", {class: "moment"}, moment), this.when),
+      element("div.row.end", element("div.moment", moment), this.when),
       this.figure,
     );
     this.node.hidden = true;

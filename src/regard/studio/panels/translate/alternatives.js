@@ -16,34 +16,22 @@ export function alternatives(run, {source, outputs, aligner}, picked, onpick, se
     const sure = Math.exp(output.log_probability);
     return element(
       "li",
-      {},
       element(
-        "button",
-        {type: "button", class: "alternative", "aria-pressed": String(chosen), onclick: () => onpick(rank)},
-        element("span", {class: "rank number"}, rank + 1),
-        element(
-          "span",
-          {class: "words", dir: "auto"},
-          rank ? differing(output, outputs[0]) : output.text || "(nothing)",
-        ),
-        element("span", {class: "note number sure"}, `${percent(sure)} sure`, bar(sure)),
+        "button.alternative",
+        {"aria-pressed": String(chosen), onclick: () => onpick(rank)},
+        element("span.rank.number", rank + 1),
+        element("span.words", {dir: "auto"}, rank ? differing(output, outputs[0]) : output.text || "(nothing)"),
+        element("span.note.number.sure", `${percent(sure)} sure`, bar(sure)),
       ),
     );
   });
   const deeper = {run: run.name, text: source};
-  const about = several ? element("span", {class: "note", dir: "auto"}, ` for “${source}”`) : null;
+  const about = several ? element("span.note", {dir: "auto"}, ` for “${source}”`) : null;
   return [
+    element("h2", outputs.length > 1 ? "Best outputs of " : "The only output of ", element("bdi", run.name), about),
+    element("ol.alternatives", items),
     element(
-      "h2",
-      {},
-      outputs.length > 1 ? "Best outputs of " : "The only output of ",
-      element("bdi", {}, run.name),
-      about,
-    ),
-    element("ol", {class: "alternatives"}, items),
-    element(
-      "p",
-      {class: "note"},
+      "p.note",
       element("a", {href: link("beam", deeper)}, "How it searched"),
       " · ",
       element("a", {href: link("look", {...deeper, rank: picked || ""})}, "Look inside"),
@@ -52,8 +40,7 @@ export function alternatives(run, {source, outputs, aligner}, picked, onpick, se
   ];
 }
 
-const bar = (share) =>
-  element("span", {class: "bar", "aria-hidden": "true"}, element("i", {style: {width: `${100 * share}%`}}));
+const bar = (share) => element("span.bar", {"aria-hidden": "true"}, element("i", {style: {width: `${100 * share}%`}}));
 
 /** An output whose words that the best one does not have are marked. */
 function differing({text, words}, first) {
@@ -63,28 +50,24 @@ function differing({text, words}, first) {
   return words.flatMap((word, place) => {
     const left = known.get(word) ?? 0;
     known.set(word, left - 1);
-    return [place ? " " : "", left > 0 ? word : element("mark", {}, word)];
+    return [place ? " " : "", left > 0 ? word : element("mark", word)];
   });
 }
 
 /** The numbers behind it, for those who want them. */
 function details(outputs, aligner) {
   const rows = outputs.map((output, rank) =>
-    element("li", {}, `${rank + 1}: ${number(output.log_probability)} · ${number(output.score)}`),
+    element("li", `${rank + 1}: ${number(output.log_probability)} · ${number(output.score)}`),
   );
   return element(
     "details",
-    {},
-    element("summary", {}, "Details"),
+    element("summary", "Details"),
     element(
-      "p",
-      {class: "note"},
+      "p.note",
       term("log-probability", "Log-probability"),
       " of each output · the same, normalised for its length:",
     ),
-    element("ul", {class: "note number"}, rows),
-    aligner
-      ? element("p", {class: "note weights"}, "Links between words are ", term("attention"), ` weights: ${aligner}.`)
-      : null,
+    element("ul.note.number", rows),
+    aligner ? element("p.note.weights", "Links between words are ", term("attention"), ` weights: ${aligner}.`) : null,
   );
 }

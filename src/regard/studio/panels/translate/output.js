@@ -20,23 +20,23 @@ const apart = (before, after) =>
  *   onpick: (sentence: number, rank: number) => void}} options  `head`: what stands above it
  */
 export function outputPane({head, onpoint, onpick}) {
-  const time = element("span", {class: "note number time", role: "status"});
-  const text = element("div", {class: "written", dir: "auto", "aria-busy": "false"});
-  const notes = element("div", {class: "notes"});
-  const others = element("section", {class: "card others", "aria-label": "What else it found", hidden: true});
+  const time = element("span.note.number.time", {role: "status"});
+  const text = element("div.written", {dir: "auto", "aria-busy": "false"});
+  const notes = element("div.notes");
+  const others = element("section.card.others", {hidden: true});
   let lines = []; // by sentence: {light, translation, output} once it is known
   let between = []; // what stands before, between and after them
   const copied = () => between.map((kept, place) => kept + (lines[place]?.output?.text ?? "")).join("");
   const node = element(
-    "section",
-    {class: "card pane output", "aria-label": "Translation"},
-    element("div", {class: "row"}, head, time, element("span", {class: "push"}), copyButton(copied)),
+    "section.card.pane.output",
+    {"aria-label": "Translation"},
+    element("div.row", head, time, element("span.push"), copyButton(copied)),
     text,
     notes,
   );
 
   const lineOf = (place, translation, rank) => {
-    if (!translation) return {node: element("span", {class: "pending"}), light: () => {}};
+    if (!translation) return {node: element("span.pending"), light: () => {}};
     const output = translation.outputs[Math.min(rank, translation.outputs.length - 1)];
     const say = (target) => sentenceOf(output.links, "target", target, output.words, translation.source_words);
     const shown = tokenLine(output.words, {
@@ -62,6 +62,7 @@ export function outputPane({head, onpoint, onpick}) {
      */
     show({run, sentences, between: kept, translations, picks, busy}) {
       node.setAttribute("aria-label", `Translation by ${run.name}`);
+      others.setAttribute("aria-label", `Best outputs of ${run.name}`);
       text.setAttribute("aria-busy", busy);
       text.classList.remove("old");
       time.classList.toggle("working", busy);
@@ -76,7 +77,7 @@ export function outputPane({head, onpoint, onpick}) {
       text.replaceChildren(...between.flatMap((each, place) => [each, lines[place]?.node ?? ""]));
       notes.replaceChildren(...remarks(translations));
     },
-    /** While nothing is known yet of what was asked: what was there, struck pale, or the shape of it. */
+    /** While nothing is known yet of what was asked: the old output in grey, or a placeholder. */
     stale() {
       text.setAttribute("aria-busy", "true");
       text.classList.add("old");
@@ -144,7 +145,7 @@ export function outputPane({head, onpoint, onpick}) {
 /** "chat ← cat 95 %"; each word by itself, so that two directions of writing do not mix. */
 function told(links, side, place, words, others) {
   const found = [...partners(links, side, place)].sort((one, other) => other[1] - one[1]);
-  const word = (text) => element("bdi", {}, text);
+  const word = (text) => element("bdi", text);
   if (!links.length) return null; // there is no attention to tell of
   if (!found.length) return [word(words[place]), side === "target" ? " ← nothing" : " → nothing"];
   const parts = found.flatMap(([other, weight], number) => [

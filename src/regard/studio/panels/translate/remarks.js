@@ -51,7 +51,7 @@ export function remarks(translations) {
   const lost = words.length
     ? parts.filter((part) => LEFT_OUT.test(part)).map((part) => part.replace(LEFT_OUT, ""))
     : [];
-  const line = (...children) => element("p", {class: "warning", dir: "auto"}, children);
+  const line = (...children) => element("p.warning", {dir: "auto"}, children);
   return [
     words.length ? line(count(words), listed(words), lost.length ? ` Left out: ${lost.join(", ")}.` : "") : null,
     ...others.map((part) => line(sentence(part))),
@@ -72,5 +72,5 @@ const count = (words) =>
 function listed(words) {
   const shown = words.slice(0, 8);
   const more = words.length > shown.length ? ` and ${words.length - shown.length} more` : "";
-  return [...shown.flatMap((word, place) => [place ? ", " : "", element("bdi", {}, word)]), `${more}.`];
+  return [...shown.flatMap((word, place) => [place ? ", " : "", element("bdi", word)]), `${more}.`];
 }

@@ -9,7 +9,7 @@ import {paint, rangesOf} from "../../pieces/tokens.js";
  *   start: number} | null) => void}} options  `start`: where the word begins in its sentence
  */
 export function sourceField({onwrite, onpoint}) {
-  const mirror = element("div", {class: "mirror", "aria-hidden": "true", dir: "auto"});
+  const mirror = element("div.mirror", {"aria-hidden": "true", dir: "auto"});
   const area = element("textarea", {
     "aria-label": "Text to translate",
     placeholder: "Write something…",
@@ -18,7 +18,7 @@ export function sourceField({onwrite, onpoint}) {
     rows: 3,
     autocapitalize: "off",
   });
-  const node = element("div", {class: "source-field"}, mirror, area);
+  const node = element("div.source-field", mirror, area);
   let spans = []; // {sentence, word, start, end, node}
   let lit = [];
   let pointed = null;
@@ -75,7 +75,7 @@ function spansOf(sentences) {
   sentences.forEach(({text, start: from, words, unknown}, sentence) => {
     rangesOf(text, words).forEach((range, word) => {
       if (!range) return;
-      const node = element("span", {class: "word", "data-number": found.length}, marked(text, range, unknown));
+      const node = element("span.word", {"data-number": found.length}, marked(text, range, unknown));
       found.push({sentence, word, from, start: from + range[0], end: from + range[1], node});
     });
   });
@@ -88,7 +88,7 @@ function marked(text, [from, to], unknown) {
   let place = from;
   for (const [start, end] of unknown.filter(([first, last]) => first < to && last > from)) {
     const [left, right] = [Math.max(start, place), Math.min(end, to)];
-    parts.push(text.slice(place, left), element("i", {class: "unknown"}, text.slice(left, right)));
+    parts.push(text.slice(place, left), element("i.unknown", text.slice(left, right)));
     place = right;
   }
   return [...parts, text.slice(place, to)];

@@ -11,16 +11,12 @@ const figure = (value) => value.toLocaleString("en");
 /** @param {{field: Node, onswap: () => void, onclear: () => void, ontry: (text: string) => void}} about */
 export function textCard({field, onswap, onclear, ontry}) {
   const button = (words, action, label) =>
-    element(
-      "button",
-      {type: "button", class: "quiet small", onclick: action, "aria-label": label, title: label},
-      words,
-    );
-  const title = element("h2", {class: "pane-title"}, "Text");
+    element("button.quiet.small", {onclick: action, "aria-label": label, title: label}, words);
+  const title = element("h2.pane-title", "Text");
   const swap = button("⇄", onswap, "Swap the languages");
-  const counted = element("span", {class: "note number"});
-  const limit = element("p", {class: "warning", role: "status", hidden: true});
-  const examples = element("p", {class: "examples"});
+  const counted = element("span.note.number");
+  const limit = element("p.warning", {role: "status", hidden: true});
+  const examples = element("p.examples");
   let offered = "";
 
   /** Sentences of the run's own validation text. */
@@ -30,16 +26,15 @@ export function textCard({field, onswap, onclear, ontry}) {
     examples.replaceChildren();
     const found = await examplesOf(name);
     if (!found.length || offered !== name) return;
-    const one = (text) =>
-      element("button", {type: "button", class: "small", dir: "auto", onclick: () => ontry(text)}, text);
-    examples.replaceChildren(element("span", {class: "note"}, "Try "), ...found.slice(0, TRIED).map(one));
+    const one = (text) => element("button.small", {dir: "auto", onclick: () => ontry(text)}, text);
+    examples.replaceChildren(element("span.note", "Try "), ...found.slice(0, TRIED).map(one));
   };
 
   return {
     node: element(
-      "section",
-      {class: "card pane", "aria-label": "Text"},
-      element("div", {class: "row"}, title, swap, counted, element("span", {class: "push"}), button("Clear", onclear)),
+      "section.card.pane",
+      {"aria-label": "Text"},
+      element("div.row", title, swap, counted, element("span.push"), button("Clear", onclear)),
       field,
       limit,
       examples,

@@ -5,13 +5,13 @@ import {field} from "../../pieces/forms.js";
 import {attentionName} from "./view.js";
 
 /** @param {{onedit: (...edits: object[]) => void}} actions */
-export function meddleCard({onedit}) {
-  const forms = element("div", {class: "many"});
-  const lead = element("p", {class: "note"});
+export function editForms({onedit}) {
+  const forms = element("div.many");
+  const lead = element("p.note");
   const node = element(
-    "section",
-    {class: "card meddle", "aria-labelledby": "meddle-title"},
-    element("h2", {id: "meddle-title"}, "What if…"),
+    "section.card.edit-forms",
+    {"aria-labelledby": "edit-forms-title"},
+    element("h2", {id: "edit-forms-title"}, "What if…"),
     lead,
     forms,
   );
@@ -38,14 +38,8 @@ export function meddleCard({onedit}) {
 }
 
 const form = (title, ...children) =>
-  element(
-    "form",
-    {class: "stack what", onsubmit: (event) => event.preventDefault()},
-    element("h3", {}, title),
-    children,
-  );
-const button = (text, action, title = "") =>
-  element("button", {type: "button", class: "small", title, onclick: action}, text);
+  element("form.stack.what", {onsubmit: (event) => event.preventDefault()}, element("h3", title), children);
+const button = (text, action, title = "") => element("button.small", {title, onclick: action}, text);
 
 function prefixForm(onedit) {
   const prefix = element("input", {
@@ -58,7 +52,7 @@ function prefixForm(onedit) {
   const made = form(
     "…the output began otherwise",
     field("It begins with", prefix),
-    element("div", {class: "row"}, element("button", {class: "small"}, "Force")),
+    element("div.row", element("button.small", {type: "submit"}, "Force")),
   );
   made.addEventListener("submit", force);
   return made;
@@ -67,7 +61,6 @@ function prefixForm(onedit) {
 function attentionSelect(trace) {
   return element(
     "select",
-    {},
     trace.attentions.map(({name}) => element("option", {value: name}, attentionName(name))),
   );
 }
@@ -76,10 +69,9 @@ function headForm(trace, words, onedit) {
   const attention = attentionSelect(trace);
   const cross = trace.attentions.find(({side}) => side === "cross");
   if (cross) attention.value = cross.name;
-  const head = element("select", {});
+  const head = element("select");
   const word = element(
     "select",
-    {},
     words.map((each, place) => element("option", {value: place}, each)),
   );
   const force = button("Force it there", () =>
@@ -106,8 +98,8 @@ function headForm(trace, words, onedit) {
   return form(
     "…a head looked elsewhere, or at nothing",
     field("Attention", attention),
-    element("div", {class: "two"}, field("Head", head), field("Looks at", word)),
-    element("div", {class: "row"}, mute, force),
+    element("div.two", field("Head", head), field("Looks at", word)),
+    element("div.row", mute, force),
   );
 }
 
@@ -117,11 +109,10 @@ function positionsForm(trace, onedit) {
   return form(
     "…there were no positions",
     element(
-      "p",
-      {class: "note"},
+      "p.note",
       "Embeddings go on without the position that is added to them: to the model, the sentence becomes a bag of words.",
     ),
-    element("div", {class: "row"}, sides.map(drop)),
+    element("div.row", sides.map(drop)),
   );
 }
 
@@ -130,8 +121,8 @@ function scaleForm(trace, onedit) {
   const drop = button("Drop ÷ √d", () => onedit({kind: "no-scale", attention: attention.value}));
   return form(
     "…scores were not divided by √d",
-    element("p", {class: "note"}, "Larger scores make the softmax sharper: a row looks at fewer words."),
+    element("p.note", "Larger scores make the softmax sharper: a row looks at fewer words."),
     field("Attention", attention),
-    element("div", {class: "row"}, drop),
+    element("div.row", drop),
   );
 }
