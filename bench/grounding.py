@@ -5,7 +5,8 @@ python bench/grounding.py RUN data/shapes/test.vectors data/shapes/test.words --
 
 Without links, for each method: the share of what each word looked at that lies on patches with ink, beside the share of
 patches that have ink, and how often the strongest patch has ink. With links: how often the strongest patch of a word
-that names something is one of that thing's, of captions that are right.
+that names something is one of that thing's, of captions that are right, and how often that thing has more of the weight
+than any other.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def main() -> None:
     right = [place for place, each in enumerate(found) if each.text == lines[1][place]]
     print(f"{len(right)} of {len(found)} right")
     for method in given.methods.split(","):
-        hits, words, shares, inked = 0, 0, list[float](), list[float]()
+        hits, things, words, shares, inked = 0, 0, 0, list[float](), list[float]()
         for place in right:
             sides = translator.sides(found[place].outputs[0].parts[0])
             weights = np.abs(word_map(translator.model, *sides, method, aligner=translator.aligner).weights.numpy())
@@ -45,9 +46,13 @@ def main() -> None:
             gold = _about(links[place], len(weights), ink) if given.links else {0: np.flatnonzero(ink)}
             for word, patches in gold.items():
                 hits, words = hits + int(weights[word].argmax() in patches), words + 1
+                totals = [weights[word][each].sum() for each in gold.values()]
+                things += weights[word][patches].sum() >= max(totals)
                 shares.append(float(weights[word][patches].sum() / max(1e-9, weights[word].sum())))
                 inked.append(len(patches) / len(ink))
         print(f"{method}: strongest patch right for {hits / max(1, words):.3f} of {words} words; ", end="")
+        if given.links:
+            print(f"strongest thing right for {things / max(1, words):.3f}; ", end="")
         print(f"share there {np.mean(shares):.3f}, of the picture {np.mean(inked):.3f}")
 
 

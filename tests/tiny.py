@@ -24,10 +24,11 @@ TRANSFORMER = ("model.width=15", "model.heads=3", "model.hidden=19", "model.enco
 
 
 def settings(preset: str, *overrides: str) -> Settings:
-    """A preset, shrunk; of those that read vectors, half see their neighbours too."""
+    """A preset, shrunk; of those that read vectors, half see their neighbours too, and some those above and below."""
     if preset.endswith(VECTORS):
         preset = preset.removesuffix(VECTORS)
-        overrides = (*overrides, "model.tie=none", f"model.reach={1 if PRESETS.index(preset) % 2 else 3}")
+        reach, across = (1 if PRESETS.index(preset) % 2 else 3), (0 if PRESETS.index(preset) % 4 else 2)
+        overrides = (*overrides, "model.tie=none", f"model.reach={reach}", f"model.across={across}")
     sizes = TRANSFORMER if preset.startswith("transformer") else RECURRENT
     if preset == "luong-local":
         sizes = (*sizes, "model.decoder.attention.window.reach=2")

@@ -54,6 +54,8 @@ NOT_RUN = {
     "three.png": "is a picture of yours: tests/end_to_end/test_vectors.py has others",
     "digits": "trains for minutes, and needs scikit-learn: tests/end_to_end/test_vectors.py has the like",
     "--on ray": "needs Ray: tests/end_to_end/test_bulk.py has it where that is installed",
+    "elnino": "needs statsmodels: tests/end_to_end/test_forecasting.py has the like",
+    "visitors.csv": "is a series of yours: tests/end_to_end/test_forecasting.py has others",
     "torchrun": "two processes with a real training each: tests/end_to_end/test_training.py has it",
     "decode.engine=native-bfloat16": "needs a GPU: tests/parity/test_captured.py has what of it runs on a CPU",
     "/api/v1/trainings": "starts a process that trains for minutes: tests/end_to_end/test_studio_training.py has it",

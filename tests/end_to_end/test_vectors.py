@@ -13,13 +13,15 @@ import torch
 
 import corpora_for_tests as small
 from regard.cli.main import run as cli
-from regard.data.sets import png
+from regard.data.readers import Corpus
 from regard.errors import DataError, SettingsError
 from regard.explain.look import look
 from regard.explain.replay import replay
+from regard.fable.sets import png
 from regard.runs.folder import Run
 from regard.settings import Settings
-from regard.tasks.load import load, load_predictor
+from regard.tasks.corpus import Files
+from regard.tasks.load import evaluate, load, load_predictor
 from regard.text.vectors import written
 from regard.trainer.start import fitted, resume, start
 
@@ -126,6 +128,37 @@ def test_vectors_are_classified(folder: Path, capsys: Capture) -> None:
     assert len(look(predictor, line).trace.source.words) == 6
 
 
+def test_every_vector_is_tagged(folder: Path, capsys: Capture) -> None:
+    """Whether a number is above the one before it: a frame a tag."""
+    chance = np.random.default_rng(1)
+    for split, count in (("tags", 80), ("tagged", 9)):
+        rows = [chance.normal(size=(int(chance.integers(3, 9)), 1)) for _ in range(count)]
+        tags = [" ".join("up" if up else "down" for up in np.diff(row[:, 0], prepend=0) > 0) for row in rows]
+        lines = (f"{written(row)}\t{tag}\n" for row, tag in zip(rows, tags, strict=True))
+        (folder / f"{split}.tsv").write_text("".join(lines))
+    table = (f"data.corpus={folder / 'tags.tsv'}", "data.source=", "data.target=", "task=tag", "model.reach=3")
+    start(folder / "tag", settings(folder, "gru", *table, "train.steps=150"), small.Notes(), device="cpu")
+    assert (
+        cli(["evaluate", str(folder / "tag"), "--source", str(folder / "tagged.tsv"), "--json", "--device", "cpu"]) == 0
+    )
+    found = json.loads(capsys.readouterr().out)
+    assert found["accuracy"] >= 0.9
+    assert found["unknown_words"] == 0
+    tagger = load_predictor(folder / "tag")
+    line = (folder / "tagged.tsv").read_text().split("\t")[0]
+    first, nothing = tagger.predict([line, ""])
+    assert first.to_dict()["words"] == tuple(str(place + 1) for place in range(line.count(",") + 1))
+    assert not str(nothing)
+    assert look(tagger, line).trace.target.words[0] in ("up", "down")
+    (folder / "wrong.tsv").write_text("[1, 2]\tup\n")
+    with pytest.raises(DataError, match="2 vectors but 1 tags; every vector needs one tag"):
+        evaluate(folder / "tag", Files(Corpus((str(folder / "wrong.tsv"),))))
+    with pytest.raises(DataError, match="2 vectors but 1 tags"):
+        start(folder / "odd", settings(folder, "gru", *table, f"data.corpus={folder / 'wrong.tsv'}"), small.Notes())
+    chosen, _ = fitted("", f"data.corpus={folder / 'tags.tsv'}", "task=tag", "text.source.kind=vectors", device="cpu")
+    assert not chosen.model.letters
+
+
 @pytest.mark.parametrize("method", ["attention", "masking", "masking-unknown", "masking-removed", "gradient", "alti"])
 def test_every_method_says_which_patches_mattered(method: str, folder: Path, capsys: Capture) -> None:
     run, text = trained(folder, "transformer-tiny"), str(folder / "pictures" / "test0.png")
@@ -173,7 +206,7 @@ def test_settings_are_fitted_to_vectors_too(folder: Path) -> None:
 
 def test_what_vectors_cannot_be_is_said(folder: Path) -> None:
     for change, problem in (
-        ("task=language", "reads text"),
+        ("task=language", "reads text; use another task"),
         ("data.corpus=fable:fr", "is text; name a corpus of vectors"),
         ("text.sampling=true", "are for text"),
         ("model.reach=2", "must be odd; 3 would be right"),

@@ -36,16 +36,19 @@ HeldOut = Annotated[
 @app.command(cls=Command)
 def make(
     context: typer.Context,
-    name: Annotated[str, typer.Argument(help="The built-in corpus, fable:fr or fable:hi; or digits, shapes, vowels.")],
+    name: Annotated[
+        str,
+        typer.Argument(help="The built-in corpus, fable:fr or fable:hi; or a set: digits, shapes, vowels, co2, …"),
+    ],
     out: Annotated[Path, typer.Argument(help="The folder to make.")],
     pairs: Annotated[int, typer.Option(help="Training pairs.")] = 20_000,
     held_out: Annotated[int, typer.Option(help="Pairs for validation, and as many for the test.")] = 1000,
     words: Annotated[str, typer.Option(help="How long English sentences are.")] = "1-20",
 ) -> None:
     """Write the built-in corpus as plain files, with gold alignments, tags and sentiment; or a set of vectors."""
-    from regard.data.sets import SETS, write_set
     from regard.fable.corpus import check_language
     from regard.fable.files import write
+    from regard.fable.sets import SETS, write_set
 
     corpus, _, target = name.partition(":")
     if corpus in SETS:

@@ -80,15 +80,17 @@ def evaluate(
 
 
 def _evaluate_labels(run: Path, source: Path, target: Path | None, asked: Common) -> None:
-    """Taggers, classifiers and language models."""
+    """Taggers, classifiers, language models and forecasters."""
     from regard.data.readers import Corpus
     from regard.runs.folder import Run
     from regard.tasks.corpus import Files
     from regard.tasks.load import evaluate as measure
+    from regard.tasks.load import task_of
 
     files = [str(path) for path in (source, target) if path is not None]
-    vectors = Run.open(run).settings.text.source.kind == "vectors"
-    result = measure(run, Files(Corpus(tuple(files)), vectors=vectors), asked.place)
+    settings = Run.open(run).settings
+    rows_of = Files(Corpus(tuple(files)), vectors=settings.text.source.kind == "vectors")
+    result = measure(run, task_of(settings.task).material(rows_of, settings), asked.place)
     if asked.json:
         put(json.dumps({"run": str(run), "files": files} | result.to_dict(), ensure_ascii=False, indent=2))
         return

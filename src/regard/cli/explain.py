@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from regard.cli.streams import one_line, opened, put, say, suffix_of, terminal_width, write_whole
-from regard.cli.verb import Sentence, apart, called, common, only_one
+from regard.cli.verb import Common, Sentence, apart, called, common, only_one
 from regard.errors import DataError, SettingsError
 from regard.metrics.numbers import signed
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from regard.explain.importance import Attribution
     from regard.explain.look import Looked
     from regard.explain.views import View
+    from regard.show.pictures import Grid
     from regard.tasks.load import Trained
 
 MANY = ("256", "truecolor", "windows")  # terminals with enough colours; others get shades
@@ -65,6 +66,8 @@ def explain(
 
     files, asked = {path: suffix_of(path, SUFFIXES) for path in out or ()}, common(context)
     overrides, texts = _texts(words, corpus, target, files)
+    if _forecasts(run, texts, by or "", files, asked):
+        return
     decode = called("explain", overrides).decode if overrides else None
     edits = _edits(edit or [])
     model = load_predictor(run, asked.place)
@@ -84,10 +87,45 @@ def explain(
             _print(found, chosen, picture, every=head == ALL)
             for line in _remarks(found, weighed, by):
                 say(line)
-    for path in files if corpus else ():
-        from regard.show.explanation_page import corpus_page
+    if corpus:
+        _write_pages(pages, corpus, files)
 
+
+def _write_pages(pages: list[tuple[Looked, HeatMap]], corpus: Path, files: dict[Path, str]) -> None:
+    from regard.show.explanation_page import corpus_page
+
+    for path in files:
         write_whole(path, corpus_page(pages, str(corpus)))
+
+
+def _forecasts(run: Path, texts: list[str], by: str, files: dict[Path, str], asked: Common) -> bool:
+    """Where a run forecasts: the forecast, and which moments it hangs on. Whether it does."""
+    from regard.runs.folder import Run
+
+    if Run.open(run).settings.task != "forecast":
+        return False
+    from regard.explain.forecast import over_time
+    from regard.show.explanation_page import picture_numbers
+    from regard.show.page import forecast_page
+    from regard.tasks.forecast import Forecast, open_forecaster
+
+    forecaster = open_forecaster(Run.open(run), asked.place)
+    for text in opened(run, texts):
+        found, picture = over_time(forecaster, text, by)
+        for path, suffix in files.items():
+            if suffix == ".html":
+                write_whole(path, forecast_page(found, picture))
+            elif suffix == ".safetensors":
+                raise SettingsError(f"--out = {path}: a forecast has no trace; use .html, .svg or .png")
+            else:
+                _draw(path, suffix, picture)
+        answer = Forecast(text, found)
+        if asked.json:
+            put(json.dumps(answer.to_dict() | {"picture": picture_numbers(picture)}, ensure_ascii=False))
+        else:
+            put(str(answer))
+            _show(picture)
+    return True
 
 
 def _texts(
@@ -178,15 +216,19 @@ def _save(path: Path, suffix: str, shown: Looked, view: View, picture: HeatMap, 
     from regard.explain.views import NAMES, head_maps
     from regard.show.explanation_page import explanation_page
     from regard.show.pictures import Grid
-    from regard.show.png import save_png
-    from regard.show.svg import document
 
     if suffix == ".html":
         return write_whole(path, explanation_page(shown, view, picture))
     if suffix == ".safetensors":
         return shown.trace.save(path.with_suffix(suffix))
     title = f"{NAMES.get(view.side, '')}, every head: layer.head"
-    drawn = Grid(title, head_maps(shown.trace, view)) if every else picture
+    return _draw(path, suffix, Grid(title, head_maps(shown.trace, view)) if every else picture)
+
+
+def _draw(path: Path, suffix: str, drawn: HeatMap | Grid) -> None:
+    from regard.show.png import save_png
+    from regard.show.svg import document
+
     if suffix == ".svg":
         return write_whole(path, document(drawn))
     missing = save_png(drawn, path)
@@ -198,23 +240,28 @@ def _save(path: Path, suffix: str, shown: Looked, view: View, picture: HeatMap, 
 
 def _print(shown: Looked, view: View, picture: HeatMap, *, every: bool) -> None:
     """Print the output and its heat map on stdout, and the origin of the numbers on stderr."""
-    from rich.console import Console
-
-    from regard.show.terminal import lines
-
-    console = Console(highlight=False, markup=False, emoji=False)
-    coloured = console.is_terminal and console.color_system in MANY and not os.environ.get("NO_COLOR")
     for line in _changes(shown.difference) if shown.difference else [one_line(shown.output)]:
         put(line)
     print()
     if every:
         put("\n".join(_table(shown, view)))
     else:
-        for drawn in lines(picture, width=console.width if console.is_terminal else terminal_width(), colour=coloured):
-            console.print(drawn, soft_wrap=True)
-        plural = picture.unit if picture.unit in ("nats", "probability") else f"{picture.unit}s"
-        say(f"{plural}: {picture.origin}")
+        _show(picture)
     say(f"log-probability: {signed(shown.trace.score)} in {len(shown.trace.target)} steps")
+
+
+def _show(picture: HeatMap) -> None:
+    """A heat map in the terminal."""
+    from rich.console import Console
+
+    from regard.show.terminal import lines
+
+    console = Console(highlight=False, markup=False, emoji=False)
+    coloured = console.is_terminal and console.color_system in MANY and not os.environ.get("NO_COLOR")
+    for drawn in lines(picture, width=console.width if console.is_terminal else terminal_width(), colour=coloured):
+        console.print(drawn, soft_wrap=True)
+    plural = picture.unit if picture.unit in ("nats", "probability") else f"{picture.unit}s"
+    say(f"{plural}: {picture.origin}")
 
 
 def _changes(outcome: Difference) -> list[str]:

@@ -9,24 +9,27 @@ from typing import Annotated
 
 import typer
 
-from regard.cli.streams import Remarks, destination, kind_of, opened, texts_of
+from regard.cli.streams import Remarks, destination, kind_of, opened, series_of, texts_of
 from regard.cli.verb import apart, called, common, with_settings
 
 
 def predict(
     context: typer.Context,
-    run: Annotated[Path, typer.Argument(help="A run folder of the task tag, classify or language.")],
+    run: Annotated[Path, typer.Argument(help="A run folder of the task tag, classify, language or forecast.")],
     texts: Annotated[
         list[str] | None,
         with_settings("[TEXT]...", "Texts; - or none: lines of stdin."),
     ] = None,
-    file: Annotated[Path | None, typer.Option(help="Read lines from this file (also .gz, .zst); - is stdin.")] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option(help="Read lines from this file (also .gz, .zst), or series (.csv, .npy, .npz); - is stdin."),
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Write to this file instead of stdout.")] = None,
 ) -> None:
-    """Tag words, classify texts or continue prompts, one line each; a line in is a line out."""
+    """Tag words, classify texts, continue prompts or forecast series; a line in is a line out."""
     overrides, given = apart(texts or [])
     decode = called("predict", ["decode.beam=1", *overrides]).decode
-    waiting = texts_of(given, file)
+    waiting = series_of(run, given, file) or texts_of(given, file)
     from regard.tasks.load import labels_of
     from regard.tasks.predictor import continuing
     from regard.text.reading import unseen

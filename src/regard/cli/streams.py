@@ -183,6 +183,17 @@ def texts_of(texts: list[str], file: Path | None) -> Iterator[list[str]]:
     return _chunks(read_lines(file))
 
 
+def series_of(run: Path, texts: list[str], file: Path | None) -> Iterator[list[str]] | None:
+    """The series of a file, where a run forecasts and no text is given; none elsewhere."""
+    from regard.runs.folder import Run
+
+    if texts or file is None or str(file) == STDIN or Run.open(run).settings.task != "forecast":
+        return None
+    from regard.data.series import read_series
+
+    return _chunks(row[0] for _, row in read_series(str(file)))
+
+
 def opened(run: Path, texts: Sequence[str]) -> list[str]:
     """The texts; for a run that reads vectors, the content of the files that they name."""
     from regard.runs.folder import Run

@@ -33,8 +33,8 @@ class Batch:
 
     rows: Numbers  # (B,) which example each row is
     source: Numbers  # (B, S), or (B, S, 1 + L): each id with its L letters, or with the numbers of its vector
-    target_in: Numbers  # (B, T) begins with <start>
-    target_out: Numbers  # (B, T) ends with <end>
+    target_in: Numbers  # (B, T) begins with <start>; (B, T, 1 + F) where it is of vectors
+    target_out: Numbers  # (B, T) ends with <end>; vectors have no end
     labels: Numbers  # (B, S) one for each piece, or (B, 1) one for the row
     links: NDArray[np.bool_]  # (B, T, S) whether piece T of the output goes with piece S of the source, where known
 
@@ -44,7 +44,7 @@ class Batch:
     @property
     def tokens(self) -> int:
         """How many predictions this batch has: what the loss is divided by."""
-        return int(np.count_nonzero(self.target_out) + np.count_nonzero(self.labels != NO_LABEL))
+        return int(np.count_nonzero(_ids(self.target_out)) + np.count_nonzero(self.labels != NO_LABEL))
 
 
 @dataclass(frozen=True)
@@ -158,9 +158,11 @@ def collate(examples: Examples, rows: NDArray[np.integer], shape: BatchShape) ->
     if "source" in columns:
         source = _fill_up(_cut_off(columns["source"], rows, max(1, shape.source)), shape.rows, END)
     if beside := columns.get("letters") or columns.get("vectors"):
-        source = np.concatenate((source[:, :, None], _beside(examples, beside, rows, source.shape)), 2)
+        source = np.concatenate((source[:, :, None], _beside(columns["source"], beside, rows, source.shape)), 2)
         source = source.astype(np.float32) if "vectors" in columns else source
-    if "target" in columns:
+    if "futures" in columns:
+        target_in, target_out = _futures(columns["target"], columns["futures"], rows, shape)
+    elif "target" in columns:
         bare = columns["target"].padded(rows, shape.target - 1, PAD)
         target_in = np.pad(bare, ((0, 0), (1, 0)), constant_values=START)
         target_out = np.pad(bare, ((0, 0), (0, 1)), constant_values=PAD)
@@ -177,6 +179,22 @@ def collate(examples: Examples, rows: NDArray[np.integer], shape: BatchShape) ->
     if "links" in columns:
         links = _links(columns["links"], rows, (shape.rows, target_out.shape[1], source.shape[1]))
     return Batch(numbers, source, target_in, target_out, labels, links)
+
+
+def _futures(
+    ids: Ragged, numbers: Ragged, rows: NDArray[np.integer], shape: BatchShape
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Vectors to be written, and the same one later, after ``<start>``, as they are read: two of (B, T, 1 + F)."""
+    bare = ids.padded(rows, shape.target - 1, PAD)
+    bare = np.pad(bare, ((0, shape.rows - len(rows)), (0, 0)), constant_values=PAD)
+    written = np.concatenate((bare[:, :, None], _beside(ids, numbers, rows, bare.shape)), 2).astype(np.float32)
+    read = np.pad(written, ((0, 0), (1, 0), (0, 0)))[:, :-1]
+    read[:, 0, 0] = START
+    return read, written
+
+
+def _ids(side: NDArray[Any]) -> NDArray[Any]:
+    return side if side.ndim == 2 else side[:, :, 0]
 
 
 def _links(column: Ragged, rows: NDArray[np.integer], shape: tuple[int, int, int]) -> NDArray[np.bool_]:
@@ -202,8 +220,8 @@ def _cut_off(column: Ragged, rows: NDArray[np.integer], width: int) -> Numbers:
 
 def trimmed(batch: Batch) -> Batch:
     """The same without columns in which every row has padding."""
-    source = batch.source if batch.source.ndim == 2 else batch.source[:, :, 0]
-    reading, writing = (int(np.flatnonzero(side.any(0)).max(initial=0)) + 1 for side in (source, batch.target_in))
+    sides = _ids(batch.source), _ids(batch.target_in)
+    reading, writing = (int(np.flatnonzero(side.any(0)).max(initial=0)) + 1 for side in sides)
     return replace(
         batch,
         source=batch.source[:, :reading],
@@ -221,8 +239,8 @@ def _fill_up(matrix: Numbers, rows: int, first: int) -> Numbers:
     return np.concatenate([matrix, filler]) if len(filler) else matrix
 
 
-def _beside(examples: Examples, column: Ragged, rows: NDArray[np.integer], shape: tuple[int, ...]) -> NDArray[Any]:
+def _beside(ids: Ragged, column: Ragged, rows: NDArray[np.integer], shape: tuple[int, ...]) -> NDArray[Any]:
     """The letters or numbers that belong to the ids of a batch, (B, S, L). Every id has the same number of them."""
-    each = len(column.numbers) // max(1, len(examples.columns["source"].numbers))
-    matrix = column.padded(rows, shape[1] * each, PAD).reshape(len(rows), shape[1], each)
+    places = len(column.numbers) // max(1, len(ids.numbers))
+    matrix = column.padded(rows, shape[1] * places, PAD).reshape(len(rows), shape[1], places)
     return np.pad(matrix, ((0, shape[0] - len(rows)), (0, 0), (0, 0)), constant_values=PAD)

@@ -8,6 +8,7 @@ All tasks use the same few columns, so that shards and batches need no code for 
     label    one label for the row              classification; likewise
     vectors  the numbers of a source that consists of vectors (`regard.text.vectors`), the same count for each
     letters  how each piece of the source is written, a fixed number of bytes a piece (`regard.text.words`)
+    futures  the numbers of each vector of a target that has these, and which of them are missing (`regard.data.series`)
     links    which pieces go together: source, target, source, target, …
 
 A source to be translated ends with `<end>`, so that even an empty one is not empty for the encoder. Targets have
@@ -95,7 +96,7 @@ def _offsets(lengths: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
     return np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)))
 
 
-Column = Literal["source", "target", "labels", "label", "letters", "vectors", "links"]
+Column = Literal["source", "target", "labels", "label", "letters", "vectors", "futures", "links"]
 REAL = 0  # the `size` of a column of real numbers
 
 
@@ -263,13 +264,18 @@ class LabelEncoder:
 
 @dataclass(frozen=True)
 class TagEncoder(LabelEncoder):
-    """Tagging: words and their tags. The first piece of a word that is not a mark for capitals has the tag."""
+    """Tagging: words or vectors and tags. The first piece of a word that is not a mark for capitals has its tag."""
 
     names: ClassVar[tuple[str, ...]] = ("words", "tags")
     column: ClassVar[Column] = "labels"
 
-    def encode(self, row: Sequence[str]) -> tuple[list[int], ...]:
+    def encode(self, row: Sequence[str]) -> tuple[list[Any], ...]:
         words, tags = row[0].split(), row[1].split()
+        if isinstance(self.tokenizer, Vectors):
+            found, numbers = _apart(self.tokenizer.encode(row[0]), self.tokenizer)
+            if len(found) != len(tags):
+                raise DataError(f"{len(found)} vectors but {len(tags)} tags; every vector needs one tag")
+            return found, [self._number(tag) for tag in tags], numbers
         if len(words) != len(tags):
             raise DataError(f"{len(words)} words but {len(tags)} tags; every word needs one tag")
         ids, labels = list[int](), list[int]()

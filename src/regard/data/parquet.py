@@ -15,7 +15,7 @@ _DEEPEST = 8  # nested structures in the header of a page
 
 
 def read_parquet(path: str) -> Iterator[tuple[int, Any]]:
-    """The records of a Parquet file, some at a time, without the lists in them.
+    """The records of a Parquet file, some at a time. Lists in them are vectors, where these are asked for.
 
     A value that is stored once for many rows is in memory once, and a file that would unpack to too much is refused.
     """
@@ -24,13 +24,11 @@ def read_parquet(path: str) -> Iterator[tuple[int, Any]]:
     try:
         with open_bytes(path) as file:
             with parquet.ParquetFile(file) as table:
-                columns = [table.schema.column(index) for index in range(table.metadata.num_columns)]
                 rows = _rows_at_once(file, table.metadata, path)
                 texts = [field.name for field in table.schema_arrow if _is_text(arrow, field.type)]
             file.seek(0)
             with parquet.ParquetFile(file, read_dictionary=texts) as table:
-                plain = [column.path for column in columns if not column.max_repetition_level]
-                for batch in table.iter_batches(batch_size=rows, columns=plain):
+                for batch in table.iter_batches(batch_size=rows):
                     _check_texts(batch, f"{path} rows {number + 1} to {number + batch.num_rows}")
                     for begin in range(0, batch.num_rows, _ROWS):
                         for record in batch.slice(begin, _ROWS).to_pylist():

@@ -1,7 +1,7 @@
 """Examples from files: every format gives rows of text columns, and a task says which columns it needs.
 
     two parallel files     Corpus(("train.de", "train.en"))
-    one file with columns  Corpus(("train.tsv",), columns=("2", "1"))   also csv jsonl parquet tmx conllu
+    one file with columns  Corpus(("train.tsv",), columns=("2", "1"))   also csv jsonl parquet npz tmx
     a dataset on the hub   Corpus(("hf://wmt14:de-en/train",), columns=("translation.de", "translation.en"))
 
 Any file may be packed (`.gz`, `.zst`). A column is a name, or a number counted from 1; `a.b` is a field of a nested
@@ -24,10 +24,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.data.lines import PACKED, Complain, CorpusProblem, ignore, read_lines, refuse
+from regard.data.lines import PACKED, Complain, CorpusProblem, ignore, open_bytes, read_lines, refuse
 from regard.data.parquet import read_parquet
 from regard.data.tables import Row, pick_cells, pick_fields, read_conllu, read_csv, read_jsonl, read_tmx, read_tsv
-from regard.errors import ResourceError, SettingsError, optional
+from regard.errors import DataError, ResourceError, SettingsError, optional
+from regard.text.vectors import arrays, written
 
 # Where two files stop matching line by line, guessed from the lengths of their lines.
 
@@ -108,7 +109,27 @@ def _naming(location: str) -> Iterator[None]:
         raise ResourceError(f"{location}: cannot be loaded; the hub says: {problem}") from problem
 
 
-Format = Literal["text", "tsv", "csv", "tmx", "conllu", "jsonl", "parquet", "hub"]
+def read_npz(path: str) -> Iterator[tuple[int, Any]]:
+    """The rows of the arrays of an .npz file, by the names of the arrays: texts, or vectors, of which those at the end
+    that hold no number at all only fill up."""
+    with open_bytes(path) as file:
+        found = arrays(file.read())
+    lengths = {len(each) if each.ndim else 0 for each in found.values()}
+    if len(lengths) != 1:
+        raise DataError(f"{path}: arrays of {len(lengths)} different lengths; a row of each for every example")
+    for row in range(*lengths):
+        yield row + 1, {name: _array_text(each[row]) for name, each in found.items()}
+
+
+def _array_text(value: Any) -> str:
+    if value.dtype.kind not in "fiub" or value.ndim == 0:
+        return str(value)
+    vectors = np.asarray(value, np.float64).reshape(len(value), -1)
+    real = np.flatnonzero(~np.isnan(vectors).all(1))
+    return written(vectors[: real.max(initial=-1) + 1])
+
+
+Format = Literal["text", "tsv", "csv", "tmx", "conllu", "jsonl", "parquet", "npz", "hub"]
 
 
 @dataclass(frozen=True)
@@ -141,8 +162,8 @@ def read_rows(
             return pick_cells(cells, path, names, columns, complain)
         case "jsonl":
             return pick_fields(read_jsonl(path, complain), path, columns or names, complain)
-        case "parquet" | "hub":
-            records = read_parquet(path) if kind == "parquet" else read_hub(path)
+        case "parquet" | "npz" | "hub":
+            records = {"parquet": read_parquet, "npz": read_npz, "hub": read_hub}[kind](path)
             return pick_fields(records, path, columns or names, complain)
         case "tmx":
             return read_tmx(path, columns, len(names), complain)
@@ -166,7 +187,7 @@ def format_of(path: str) -> Format:
             return "tsv"
         case "jsonl" | "ndjson":
             return "jsonl"
-        case ("csv" | "parquet" | "tmx" | "conllu") as known:
+        case ("csv" | "parquet" | "npz" | "tmx" | "conllu") as known:
             return known
         case _:
             return "text"

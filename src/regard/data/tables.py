@@ -119,11 +119,14 @@ def pick_fields(
 
 
 def _field(record: Any, column: str) -> str | int | float | None:
-    """`record["a.b"]`, or `record["a"]["b"]`, or the field with that number; None if there is none."""
+    """`record["a.b"]`, or `record["a"]["b"]`, or the field with that number; None if there is none. A list is a
+    sequence of vectors, as text."""
     if not isinstance(record, dict):
         return None
     if isinstance(value := record.get(column), str | int | float):
         return value
+    if isinstance(value, list):
+        return json.dumps(value)
     if column.isdecimal() and 0 < int(column) <= len(record):
         return _field(record, list(record)[int(column) - 1])
     first, _, rest = column.partition(".")

@@ -125,7 +125,8 @@ class Fused:
         self.embedding_norm = _norm(decoder.embedding_norm)
         self.layers = [_Layer(layer) for layer in decoder.layers]
         self.remember = _joined(*keys_and_values(decoder))
-        self.words = _words(decoder.embedding)
+        assert isinstance(decoder.embedding, Embedding)  # a search writes words
+        self.words, self.scale = _words(decoder.embedding), decoder.embedding.scale
         self.places = _places(decoder.positions)
         self.output = _transposed(decoder.output.weight, decoder.output.bias)
 
@@ -191,7 +192,7 @@ class Fused:
 
     def _placed(self, tokens: Tensor, place: int) -> Tensor:
         """``scale · E[token] + position`` (R, D), a fresh tensor: layers write into it."""
-        rows, scale = torch.embedding(self.words, tokens), self.decoder.embedding.scale
+        rows, scale = torch.embedding(self.words, tokens), self.scale
         if place < len(self.places):
             x = torch.add(self.places[place], rows, alpha=scale)
         else:

@@ -34,7 +34,7 @@ def read(predictor: Trained, text: str) -> Side:
         case "language":
             return spell(predictor.tokenizer.encode(text), predictor.tokenizer, text)
         case "tag":
-            return spell(predictor.reader.words(text.split())[0], predictor.reader.tokenizer, text)
+            return spell(predictor.reader.units(text)[1], predictor.reader.tokenizer, text)
         case "classify":
             return spell(predictor.reader.text(text), predictor.reader.tokenizer, text)
 

@@ -7,6 +7,7 @@ from typing import Literal, assert_never, get_args
 
 import torch.nn.functional as F
 from torch import Tensor
+from torch.nn import init
 
 from regard import settings as knobs
 from regard.errors import SettingsError, did_you_mean
@@ -51,6 +52,7 @@ from regard.nn.embeddings import (
     OutputLayer,
     Rotary,
     Sinusoidal,
+    TargetEmbedding,
     Unplaced,
     VectorEmbedding,
 )
@@ -79,11 +81,28 @@ def encoder_decoder(
         )
     target = _embedding(model, target_size, writes=True)
     source: SourceEmbedding = target if model.tie == "all" else _source_embedding(model, source_size, vectors=vectors)
+    return _join(model, source, target, target_size)
+
+
+def forecaster(model: knobs.ModelSettings, features: int, written: int, outputs: int) -> EncoderDecoder:
+    """Vectors of ``features`` numbers to vectors of ``written``; ``outputs`` numbers describe what each may be. These
+    begin at zero: before it has learned, a forecaster says what it is to add to, and nothing else."""
+    _reads_plain_ids(model, "a forecaster")
+    source = VectorEmbedding(features, model.width, model.reach)
+    target = VectorEmbedding(written, model.width)  # without neighbours: the next one is not known yet
+    made = _join(model, source, target, outputs)
+    init.zeros_(made.decoder.output.weight)
+    return made
+
+
+def _join(model: knobs.ModelSettings, source: SourceEmbedding, target: TargetEmbedding, size: int) -> EncoderDecoder:
+    """An encoder, which draws its weights first, and a decoder with outputs of this size."""
     match model:
         case knobs.RecurrentModel():
-            return EncoderDecoder(_recurrent_encoder(model, source), _recurrent_decoder(model, target))
+            return EncoderDecoder(_recurrent_encoder(model, source), _recurrent_decoder(model, target, size))
         case knobs.TransformerModel():
-            return EncoderDecoder(_transformer_encoder(model, source), _transformer_decoder(model, target, cross=True))
+            encoder = _transformer_encoder(model, source)
+            return EncoderDecoder(encoder, _transformer_decoder(model, target, size, cross=True))
         case _:
             assert_never(model)
 
@@ -106,9 +125,10 @@ def language_model(model: knobs.ModelSettings, size: int) -> LanguageModel:
                         f"model.{name} = true: is about reading a source, and a language model has none"
                     )
             stack = _stack(model, model.width)
-            decoder = ContextDecoder(embedding, stack, _output(model, embedding, stack.width), dropout=model.dropout)
+            output = _output(model, embedding, stack.width, size)
+            decoder = ContextDecoder(embedding, stack, output, dropout=model.dropout)
         case knobs.TransformerModel():
-            decoder = _transformer_decoder(model, embedding, cross=False)
+            decoder = _transformer_decoder(model, embedding, size, cross=False)
         case _:
             assert_never(model)
     return LanguageModel(decoder)
@@ -165,7 +185,7 @@ def _embedding(model: knobs.ModelSettings, size: int, scale: float | None = None
 
 
 def _source_embedding(model: knobs.ModelSettings, size: int, *, vectors: bool) -> SourceEmbedding:
-    return VectorEmbedding(size, model.width, model.reach) if vectors else _embedding(model, size)
+    return VectorEmbedding(size, model.width, model.reach, model.across) if vectors else _embedding(model, size)
 
 
 def _word_embedding(model: knobs.ModelSettings, size: int, seen: int) -> SourceEmbedding:
@@ -201,8 +221,8 @@ def _reads_plain_ids(model: knobs.ModelSettings, what: str) -> None:
         )
 
 
-def _output(model: knobs.ModelSettings, embedding: Embedding, width: int) -> OutputLayer:
-    return OutputLayer(width, embedding.weight.shape[0], None if model.tie == "none" else embedding)
+def _output(model: knobs.ModelSettings, embedding: TargetEmbedding, width: int, size: int) -> OutputLayer:
+    return OutputLayer(width, size, embedding if model.tie != "none" and isinstance(embedding, Embedding) else None)
 
 
 def _pool(name: PoolName | None, width: int) -> Pool | None:
@@ -320,29 +340,29 @@ def _bridge(model: knobs.RecurrentModel) -> Bridge | ZeroBridge | None:
 
 
 def _recurrent_decoder(
-    model: knobs.RecurrentModel, embedding: Embedding
+    model: knobs.RecurrentModel, embedding: TargetEmbedding, size: int
 ) -> ContextDecoder | BahdanauDecoder | LuongDecoder | ConditionalDecoder:
     bridge, hidden, drop = _bridge(model), model.hidden, model.dropout
     if isinstance(model.decoder, knobs.ContextDecoderSettings):
-        output = _output(model, embedding, hidden)
+        output = _output(model, embedding, hidden, size)
         return ContextDecoder(embedding, _stack(model, model.width), output, bridge=bridge, dropout=drop)
     attention, context = _recurrent_attention(model.decoder.attention, hidden, model.annotation_width)
     match model.decoder:
         case knobs.BahdanauDecoderSettings():
-            stack, output = _stack(model, model.width + context), _output(model, embedding, model.width)
+            stack, output = _stack(model, model.width + context), _output(model, embedding, model.width, size)
             return BahdanauDecoder(
                 embedding, stack, attention, output, context_width=context, bridge=bridge, dropout=drop
             )
         case knobs.LuongDecoderSettings(feeding=feeding):
             stack = _stack(model, model.width + (hidden if feeding else 0))
-            output = _output(model, embedding, hidden)
+            output = _output(model, embedding, hidden, size)
             return LuongDecoder(
                 embedding, stack, attention, output, context_width=context, feeding=feeding, bridge=bridge, dropout=drop
             )
         case knobs.ConditionalDecoderSettings(second=second):
             stack = _stack(model, model.width)
             later = Layer(_cell(model.cell), context + (hidden if second == "layer" else 0), hidden)
-            output = _output(model, embedding, model.width if model.reads_out else hidden)
+            output = _output(model, embedding, model.width if model.reads_out else hidden, size)
             return ConditionalDecoder(
                 embedding,
                 stack,
@@ -454,7 +474,9 @@ def _autoregression(model: knobs.TransformerModel) -> Attention | SSRU:
             assert_never(model.autoregression)
 
 
-def _transformer_decoder(model: knobs.TransformerModel, embedding: Embedding, *, cross: bool) -> TransformerDecoder:
+def _transformer_decoder(
+    model: knobs.TransformerModel, embedding: TargetEmbedding, size: int, *, cross: bool
+) -> TransformerDecoder:
     layers = [
         DecoderLayer(
             _autoregression(model),
@@ -464,7 +486,7 @@ def _transformer_decoder(model: knobs.TransformerModel, embedding: Embedding, *,
         )
         for _ in range(model.decoder_depth)
     ]
-    output, positions = _output(model, embedding, model.width), _positions(model)
+    output, positions = _output(model, embedding, model.width, size), _positions(model)
     before, last = _norm(model) if model.embedding_norm else None, _last_norm(model)
     return TransformerDecoder(
         embedding, positions, layers, output, embedding_norm=before, norm=last, dropout=model.dropout

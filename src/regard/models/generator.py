@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from regard.nn import masks
 from regard.nn.attention import Attention
-from regard.nn.embeddings import Embedding, OutputLayer
+from regard.nn.embeddings import OutputLayer, TargetEmbedding
 from regard.nn.fast.dropout import Dropout
 from regard.nn.layers import linear
 from regard.nn.observe import UNOBSERVED, Observer
@@ -48,7 +48,7 @@ class Encoder(Protocol):
 class Decoder(Protocol):
     """Reads target tokens, given a source, and computes features for each."""
 
-    embedding: Embedding
+    embedding: TargetEmbedding
     output: OutputLayer  # features to logits; separate, because it is most of the cost
 
     def start(self, encoded: Encoded, observer: Observer = UNOBSERVED) -> State[Any, Any]:
@@ -98,7 +98,11 @@ class Generator(nn.Module):
 
 
 class EncoderDecoder(Generator):
-    """``p(target | source) = Π p(y_t | y_<t, source)``, recurrent or Transformer alike."""
+    """``p(target | source) = Π p(y_t | y_<t, source)``, recurrent or Transformer alike.
+
+    Where the target is of vectors, as in forecasts, its tokens are (B, T, 1 + F) and its logits what describes the
+    distribution of the next.
+    """
 
     task: ClassVar[Literal["translate"]] = "translate"
 
@@ -119,7 +123,7 @@ class EncoderDecoder(Generator):
     ) -> tuple[Tensor, State[Any, Any]]:
         """Encode; return each row's first token (B,) and the state before it is read."""
         encoded = self.encode(source, mask, observer)
-        first = torch.full((len(source),), self.first, device=source.device)
+        first = self.decoder.embedding.first(len(source), source.device)
         return first, self.decoder.start(encoded, observer.at("decoder"))
 
     def forward(

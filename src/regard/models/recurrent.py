@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from regard.models.generator import Encoded
 from regard.nn import masks
 from regard.nn.attention import Attention, Memory
-from regard.nn.embeddings import Embedding, OutputLayer
+from regard.nn.embeddings import OutputLayer, TargetEmbedding
 from regard.nn.fast.dropout import Dropout
 from regard.nn.layers import Chain, linear
 from regard.nn.observe import UNOBSERVED, Observer
@@ -112,7 +112,7 @@ class ContextDecoder(nn.Module):
 
     def __init__(
         self,
-        embedding: Embedding,
+        embedding: TargetEmbedding,
         stack: Stack,
         output: OutputLayer,
         *,
@@ -154,7 +154,7 @@ class BahdanauDecoder(nn.Module):
 
     def __init__(
         self,
-        embedding: Embedding,
+        embedding: TargetEmbedding,
         stack: Stack,
         attention: Attention,
         output: OutputLayer,
@@ -210,7 +210,7 @@ class LuongDecoder(nn.Module):
 
     def __init__(
         self,
-        embedding: Embedding,
+        embedding: TargetEmbedding,
         stack: Stack,
         attention: Attention,
         output: OutputLayer,
@@ -283,7 +283,7 @@ class ConditionalDecoder(nn.Module):
 
     def __init__(
         self,
-        embedding: Embedding,
+        embedding: TargetEmbedding,
         stack: Stack,
         attention: Attention,
         second: Layer,

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from regard.models.generator import Encoded
 from regard.nn.attention import Memory
-from regard.nn.embeddings import Embedding, Learned, OutputLayer, Sinusoidal, Unplaced
+from regard.nn.embeddings import Learned, OutputLayer, Sinusoidal, TargetEmbedding, Unplaced
 from regard.nn.fast.dropout import Dropout
 from regard.nn.layers import Chain
 from regard.nn.observe import UNOBSERVED, Observer
@@ -81,7 +81,7 @@ class TransformerEncoder(_Layers):
 class TransformerDecoder(_Layers):
     """Layers of masked self-attention and cross-attention."""
 
-    embedding: Embedding
+    embedding: TargetEmbedding
     layers: Chain[DecoderLayer]
 
     def start(self, encoded: Encoded, observer: Observer = UNOBSERVED) -> State[Sources, Pasts]:

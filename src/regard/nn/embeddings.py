@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.errors import DataError
-from regard.text.vocabulary import UNK
+from regard.text.vocabulary import START, UNK
 
 
 class Embedding(nn.Module):
@@ -37,6 +37,10 @@ class Embedding(nn.Module):
         vectors = vectors if self.scale == 1.0 else vectors * self.scale
         return vectors if self.zero is None else vectors.masked_fill((ids == self.zero)[..., None], 0.0)
 
+    def first(self, rows: int, device: torch.device) -> Tensor:
+        """What every output begins with, before it is written: ``<start>``, (B,)."""
+        return torch.full((rows,), START, device=device)
+
     def look_up(self, ids: Tensor) -> Tensor:
         return F.embedding(ids, self.weight)
 
@@ -61,25 +65,38 @@ class OneHotEmbedding(Embedding):
 
 class VectorEmbedding(nn.Module):
     """``W x + b``: a vector of the source in the width of the model; with a ``reach`` of 3, 5, … a convolution over the
-    sequence."""
+    sequence or, where so many are ``across`` a line, as patches of a picture are, over lines and columns."""
 
-    def __init__(self, features: int, width: int, reach: int = 1) -> None:
+    def __init__(self, features: int, width: int, reach: int = 1, across: int = 0) -> None:
         super().__init__()
-        self.filters = nn.Conv1d(features, width, reach, padding=reach // 2)
-        nn.init.normal_(self.filters.weight, std=(features * reach) ** -0.5)
+        self.across = across
+        size, kind = ((reach, reach), nn.Conv2d) if across else (reach, nn.Conv1d)
+        self.filters = kind(features, width, size, padding=reach // 2)  # type: ignore[arg-type]
+        nn.init.normal_(self.filters.weight, std=self.filters.weight[0].numel() ** -0.5)
         nn.init.zeros_(self.filters.bias)  # type: ignore[arg-type]
 
     @property
     def width(self) -> int:
         return self.filters.out_channels
 
+    def first(self, rows: int, device: torch.device) -> Tensor:
+        """``<start>``, without numbers: (B, 1 + F)."""
+        return F.pad(torch.full((rows, 1), float(START), device=device), (0, self.filters.in_channels))
+
     def forward(self, source: Tensor) -> Tensor:
         """``(B, S, 1 + F) → (B, S, D)``. Vectors whose id says that they are padding or hidden count as zero."""
-        weight = self.filters.weight  # (D, F, reach)
+        weight, length = self.filters.weight, source.shape[1]  # (D, F, reach) or (D, F, reach, reach)
         shown = (source[..., 1:] * (source[..., :1] > UNK)).to(weight.dtype)
         if weight.shape[2] == 1:
-            return F.linear(shown, weight[:, :, 0], self.filters.bias)
-        return self.filters(shown.transpose(1, 2)).transpose(1, 2)
+            return F.linear(shown, weight.flatten(1), self.filters.bias)
+        if not self.across:
+            return self.filters(shown.transpose(1, 2)).transpose(1, 2)
+        lines = F.pad(shown, (0, 0, 0, -length % self.across)).transpose(1, 2)
+        lines = lines.reshape(*lines.shape[:2], -1, self.across)  # (B, F, lines, across)
+        return self.filters(lines).flatten(2).transpose(1, 2)[:, :length]
+
+
+TargetEmbedding = Embedding | VectorEmbedding  # what a decoder reads through
 
 
 class OutputLayer(nn.Module):

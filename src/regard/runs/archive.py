@@ -169,7 +169,7 @@ def _shared(run: Run) -> Iterator[Path]:
     yield run.folder / SETTINGS
     yield from (
         path
-        for path in (run.labels, run.words, run.aligner, run.folder / ORIGIN, run.folder / SCORES)
+        for path in (run.labels, run.words, run.aligner, run.calibration, run.folder / ORIGIN, run.folder / SCORES)
         if path.is_file()
     )
     yield from sorted(path for path in run.tokenizer.rglob("*") if path.is_file())

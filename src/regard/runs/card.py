@@ -30,6 +30,7 @@ _TERMS = re.compile(
 )
 _LARGEST = 1 << 24  # bytes of a file of scores
 _TASKS = {"translate": "translation", "language": "text-generation", "tag": "token-classification"}
+_TASKS |= {"forecast": "time-series-forecasting"}
 _TRANSFORMERS = """from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 model, tokenizer = AutoModelForSeq2SeqLM.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)

@@ -10,6 +10,7 @@ RUN/log.jsonl           what happened
 RUN/origin.json         where an imported model comes from
 RUN/aligner.json        which attention shows the alignment, once computed
 RUN/doubt.json          the calibration of doubt, once computed
+RUN/calibration.json    the factor by which a forecaster's intervals are widened
 RUN/faithful.json       which map is faithful, once measured
 RUN/report.html         the last report
 RUN/data/               the encoded corpus; made again when missing
@@ -45,6 +46,7 @@ BELONGS = "run.json"  # in a checkpoint: the run's settings and the hashes of it
 ORIGIN = "origin.json"
 PARTS = (
     *(SETTINGS, "tokenizer", "labels.tsv", "words.tsv", "checkpoints", "best", "log.jsonl", "data", "tensorboard"),
+    "calibration.json",
     *("aligner.json", "doubt.json", "faithful.json", "report.html", "engines", ORIGIN, "README.md", "scores.json"),
     "shortlist.safetensors",  # of version 0.1; nothing reads it any more
 )
@@ -160,6 +162,10 @@ class Run:
     @property
     def labels(self) -> Path:
         return self.folder / "labels.tsv"
+
+    @property
+    def calibration(self) -> Path:
+        return self.folder / "calibration.json"
 
     @property
     def aligner(self) -> Path:

@@ -281,7 +281,7 @@ _CELLS = {"elman": "Elman network", "gru": "GRU", "lstm": "LSTM"}
 def architecture(model: ModelSettings, task: str = "translate") -> str:
     """The kind and the sizes of a model, in words."""
     if not isinstance(model, RecurrentModel):
-        reads, writes = task != "language", task in ("translate", "language")
+        reads, writes = task != "language", task in ("translate", "language", "forecast")
         depths = [model.encoder_depth] * reads + [model.decoder_depth] * writes
         written = ", SSRU decoder" if writes and model.autoregression == "ssru" else ""
         size = f"{'+'.join(map(str, depths))} layers, {model.heads} heads, width {model.width}"

@@ -84,7 +84,7 @@ def attends(settings: Settings) -> bool:
 def shape(settings: Settings) -> ModelAnswer:
     """A tagger or classifier has no decoder, a language model no encoder."""
     model, task = settings.model, settings.task
-    reads, writes = task != "language", task in ("translate", "language")
+    reads, writes = task != "language", task in ("translate", "language", "forecast")
     if isinstance(model, RecurrentModel):
         return _recurrent(model, reads, writes)
     return _transformer(model, reads, writes)

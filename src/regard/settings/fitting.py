@@ -46,11 +46,13 @@ class Machine:
 
 def choose(known: Settings, corpus: Extent, machine: Machine) -> tuple[str, tuple[str, ...]]:
     """The preset to use if none is named, and its overrides. The model in `known` is ignored."""
-    task, seconds = known.task, known.train.seconds
+    task, seconds, read = known.task, known.train.seconds, known.text.source.kind == "text"
+    if task == "forecast":
+        return "gru", ("model.width=32", "model.hidden=32")
     if task in ("tag", "classify"):
         words = ("text.tokenizer=space", "text.size=20000", "model.bidirectional=true", "model.bridge=dense")
-        return "lstm", (*words, "model.width=128", "model.hidden=128", *(("model.letters=16",) * (task == "tag")))
-    read = known.text.source.kind == "text"
+        letters = ("model.letters=16",) if task == "tag" and read else ()
+        return "lstm", (*words, "model.width=128", "model.hidden=128", *letters)
     tie = ("model.tie=all",) if task == "translate" and known.text.joint and read else ()
     if machine.gpu:
         size = "tiny" if corpus.rows < 5_000 else "small" if corpus.rows < 500_000 else "base"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 import tomli_w
 from pydantic import Field, model_validator
@@ -142,7 +142,7 @@ class ModelBase(Frozen):
     """A look-up, or the product of a one-hot vector and the matrix (the same values, slower)."""
     tie: Literal["none", "target", "all"] = "none"
     """Share the output layer's weights with the target embedding, or also with the source embedding (joint
-    vocabulary)."""
+    vocabulary). A forecaster has no vocabulary and shares nothing."""
     embedding_scale: bool = True
     """Whether embeddings are multiplied by √width."""
     start: Literal["token", "zero"] = "token"
@@ -158,6 +158,9 @@ class ModelBase(Frozen):
     reach: Annotated[int, Field(ge=1, le=99)] = 1
     """How many vectors of the source are embedded together, an odd number: 1 is a linear map of each vector, 3 a
     convolution over it and its neighbours."""
+    across: Annotated[int, Field(ge=0, le=1 << 16)] = 0
+    """Of pictures that are equally wide: how many patches a line of them has, so that those above and below a patch are
+    its neighbours too; 0 for a sequence."""
 
     @model_validator(mode="after")
     def _sizes_are_possible(self) -> Self:
@@ -570,9 +573,38 @@ def parse_time(text: str) -> float:
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 
 
+class ForecastSettings(Frozen):
+    """What a forecaster reads of a series, how far it looks ahead, and what it says of each moment."""
+
+    context: Count = 48
+    """Moments that are read."""
+    horizon: Count = 12
+    """Moments that are forecast."""
+    season: Count = 1
+    """Moments of a season: 12 for months, 7 for days; 1 for none. The naive forecast repeats the last season, or the
+    last value where there is none."""
+    stride: Count = 1
+    """Training windows begin every so many moments."""
+    held_out: Annotated[float, Field(gt=0, lt=1)] = 0.2
+    """Share of each series, from its end, that is held out for validation where no validation corpus is named."""
+    head: Literal["autoregressive", "direct"] = "autoregressive"
+    """A moment is forecast from the moments before it, the forecast ones too; or all of them from the context alone."""
+    loss: Literal["gaussian", "quantile"] = "gaussian"
+    """Each moment is a normal distribution, and the loss its negative log-likelihood; or it is 19 quantiles, and the
+    loss is that of quantile regression."""
+    scale: Literal["corpus", "window"] = "window"
+    """Numbers are brought to mean 0 and deviation 1 over the training text, or over the context of each window, so that
+    a level never seen before is read as any other."""
+    anchor: Literal["none", "naive", "mean"] = "naive"
+    """What is learned: the numbers as they are; what is to be added to the naive forecast; what is to be added to the
+    mean of all seasons of the context."""
+    paths: Count = 200
+    """Futures that an autoregressive forecaster draws; its quantiles are theirs."""
+
+
 # All settings of a run together.
 
-TaskName = Literal["translate", "language", "tag", "classify"]
+TaskName = Literal["translate", "language", "tag", "classify", "forecast"]
 
 
 class Settings(Frozen):
@@ -581,9 +613,11 @@ class Settings(Frozen):
     about: str = ""
     """One line for people."""
     task: TaskName = "translate"
-    """What is learned: a translation, the next piece, a label for each token, a label for the text."""
+    """What is learned: a translation, the next piece, a label for each token or for the text, how a series goes on."""
     pool: Literal["mean", "max", "final", "attention"] = "attention"
     """How a classifier makes one vector of a text."""
+    forecast: ForecastSettings = ForecastSettings()
+    """What a forecaster reads and writes."""
     model: ModelSettings
     text: TextSettings = TextSettings()
     data: DataSettings = DataSettings()
@@ -596,12 +630,41 @@ class Settings(Frozen):
                 "train.step = compiled: torch.compile cannot compile recurrent layers as one graph, and is no faster; "
                 "use 'auto'"
             )
-        vectors, problem = self.text.source.kind == "vectors", ""
-        if vectors and self.task in ("language", "tag"):
-            problem = f"a run for task '{self.task}' reads text; use the task translate or classify"
-        elif vectors and self.data.is_built_in:
+        return self
+
+    @model_validator(mode="before")
+    @classmethod
+    def _series_are_vectors(cls, values: Any) -> Any:
+        """A forecaster reads vectors, whether that is said or not."""
+        text = values.get("text", {}) if isinstance(values, dict) and values.get("task") == "forecast" else None
+        if not isinstance(text, dict) or not isinstance(source := text.get("source", {}), dict):
+            return values
+        return {**values, "text": {**text, "source": {"kind": "vectors", **source}}}
+
+    @model_validator(mode="after")
+    def _forecasts(self) -> Self:
+        if self.task != "forecast":
+            return self
+        if self.text.source.kind != "vectors":
+            raise SettingsError("text.source.kind = text: a forecaster reads numbers; use 'vectors'")
+        if self.train.scheduled_sampling:
+            raise SettingsError("train.scheduled_sampling: is for words; use 0, or forecast.head = 'direct'")
+        for name in ("context", "horizon"):
+            if (value := getattr(self.forecast, name)) > self.data.longest:
+                problem = "data.longest leaves all examples out"
+                raise SettingsError(f"forecast.{name} = {value}: {problem}; set data.longest={value}")
+        return self
+
+    @model_validator(mode="after")
+    def _reads_what_there_is(self) -> Self:
+        if self.text.source.kind == "text":
+            return self
+        problem = ""
+        if self.task == "language":
+            problem = "a run for task 'language' reads text; use another task"
+        elif self.data.is_built_in:
             problem = f"{self.data.corpus} is text; name a corpus of vectors"
-        elif vectors and (self.train.base or self.text.sampling or self.train.alignment.kind != "none"):
+        elif self.train.base or self.text.sampling or self.train.alignment.kind != "none":
             problem = "train.base, train.alignment and text.sampling are for text; leave them out"
         if problem:
             raise SettingsError(f"text.source.kind = vectors: {problem}")

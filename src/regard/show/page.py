@@ -21,7 +21,11 @@ from regard.show.svg import TEMPLATES, document, style, svg
 from regard.show.svg_tree import PRUNED, WHY, reason_of, written
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from regard.explain.beam import Searched
+    from regard.explain.heatmap import HeatMap
     from regard.explain.meaning import Compared
 
 
@@ -99,6 +103,17 @@ def search_section(tree: Searched) -> dict[str, Any]:
 # One word in several sentences, layer by layer, as a page and as a picture.
 
 PAIRS = 6  # lines in a chart, without the control's
+
+
+def forecast_page(quantiles: NDArray[np.float64], picture: HeatMap) -> str:
+    """A forecast as a table, with an interval of 90 %, and which moments it hangs on."""
+    lines = [
+        (f"+{moment + 1}", channel + 1, *(f"{each[place]:.4g}" for place in (0, each.size // 2, -1)))
+        for moment, channels in enumerate(quantiles)
+        for channel, each in enumerate(channels)
+    ]
+    data = {"quantiles": quantiles.tolist()}
+    return render("forecast.html", {"title": "How a series goes on", "lines": lines, "picture": picture, "data": data})
 
 
 def meaning_page(report: Compared) -> str:

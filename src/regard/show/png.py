@@ -25,6 +25,8 @@ from regard.show import colours
 from regard.show.markup import shortened, wrapped
 from regard.show.pictures import Grid
 from regard.show.svg_heatmap import Layout, has_numbers, layout
+from regard.show.svg_vectors import CHANNELS, GAP, LOWERED, PANEL, RAISED, ROWS, cut_of, strengths
+from regard.text.vectors import pixels_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -56,8 +58,12 @@ def heat_figure(picture: HeatMap, place: Layout, families: Sequence[str]) -> Fig
     """The picture as a figure, laid out as the SVG is."""
     wide = max(place.right + place.sums + 3 * MARGIN, 320.0)
     origin = wrapped(picture.origin, wide - 2 * MARGIN, SMALL)
-    high = place.bottom + 5 * MARGIN + BAR + LINE * len(origin)
+    across = max(1, int((wide - 2 * MARGIN + GAP) // (PANEL + GAP)))
+    below = -(-min(len(picture.rows), ROWS) // across) * (PANEL + 2 * LINE) if picture.curve else 0
+    high = place.bottom + 5 * MARGIN + BAR + LINE * len(origin) + below
     figure = _figure(wide, high)
+    if below:
+        _panels(figure, picture, families, (across, wide, high, high - below))
     bottom = place.bottom + 2 * MARGIN
     box = (place.left + MARGIN) / wide, 1 - bottom / high
     axes = figure.add_axes((*box, (place.right - place.left) / wide, (place.bottom - place.top) / high))
@@ -74,6 +80,32 @@ def heat_figure(picture: HeatMap, place: Layout, families: Sequence[str]) -> Fig
         at = 1 - (last + LINE * number) / high
         figure.text(left, at, line, family=families, size=NUMBER, color=SOFT, va="top")
     return figure
+
+
+def _panels(figure: Figure, picture: HeatMap, families: Sequence[str], room: tuple[int, float, float, float]) -> None:
+    """The map on what was read, once for every row, as many side by side as there is room for, from ``top`` on."""
+    from matplotlib.colors import to_rgb
+
+    across, wide, high, top = room
+    for place, (name, values) in enumerate(list(zip(picture.rows, picture.values, strict=True))[:ROWS]):
+        x, y = MARGIN + place % across * (PANEL + GAP), top + place // across * (PANEL + 2 * LINE)
+        axes = figure.add_axes((x / wide, 1 - (y + PANEL) / high, PANEL / wide, PANEL / high))
+        squares = [(*to_rgb(RAISED if each >= 0 else LOWERED), strength) for each, strength in strengths(values)]
+        extent, grid = (0.0, 1.0, 0.0, 1.0), [squares]
+        if picture.image:
+            width, height, side = cut_of(picture)
+            pixels, across_it = pixels_of(picture.image), -(-width // int(side))
+            shown = pixels if pixels.shape[2] == 3 else pixels[..., 0]
+            axes.imshow(shown, cmap="gray", vmin=0, vmax=1, extent=extent, aspect="auto", interpolation="nearest")
+            grid = [squares[begin : begin + across_it] for begin in range(0, len(squares), across_it)]
+            extent = (0.0, across_it * side / width, 1 - len(grid) * side / height, 1.0)
+        for channel in () if picture.image else picture.curve[:CHANNELS]:
+            low, size = min(channel), (max(channel) - min(channel)) or 1.0
+            times = [(moment + 0.5) / len(channel) for moment in range(len(channel))]
+            axes.plot(times, [0.03 + 0.94 * (one - low) / size for one in channel], color=SOFT, linewidth=0.8)
+        axes.imshow(grid, extent=extent, aspect="auto", interpolation="nearest", zorder=2)
+        axes.set(xticks=[], yticks=[], xlim=(0, 1), ylim=(0, 1))
+        axes.set_xlabel(name, family=families, size=NUMBER, labelpad=2)
 
 
 def _sums(axes: Axes, picture: HeatMap, families: Sequence[str]) -> None:

@@ -50,16 +50,22 @@ def panels(picture: HeatMap, width: float) -> Painted:
     return drawn, min(len(rows), across) * (PANEL + GAP) - GAP, high
 
 
-def _image(picture: HeatMap, values: tuple[float, ...]) -> list[Markup]:
-    """The image with a square on each patch."""
+def cut_of(picture: HeatMap) -> tuple[int, int, float]:
+    """How wide and high a picture is, and the side of its patches, in pixels."""
     wide, high = _size(picture.image)
     down, across = (max(int(column.split(",")[part]) for column in picture.columns) for part in (0, 1))
     sides = (isqrt(len(picture.curve)), isqrt(len(picture.curve) // 3))  # in grey, or in three colours
     side = next((one for one in sides if one and (-(-high // one), -(-wide // one)) == (down, across)), wide / across)
+    return wide, high, side
+
+
+def _image(picture: HeatMap, values: tuple[float, ...]) -> list[Markup]:
+    """The picture with a square on each patch."""
+    wide, high, side = cut_of(picture)
     scale = PANEL / max(wide, high)
     size = {"width": wide * scale, "height": high * scale}
     drawn = [element("image", {**size, "href": picture.image, "image-rendering": "pixelated"})]
-    for column, (value, strength) in zip(picture.columns, _strengths(values), strict=True):
+    for column, (value, strength) in zip(picture.columns, strengths(values), strict=True):
         line, number = (int(part) - 1 for part in column.split(","))
         x, y = number * side * scale, line * side * scale
         shape = {"x": x, "y": y, "width": min(side * scale, PANEL - x), "height": min(side * scale, PANEL - y)}
@@ -72,7 +78,7 @@ def _curve(picture: HeatMap, values: tuple[float, ...]) -> list[Markup]:
     step = PANEL / max(1, len(values))
     drawn = [
         _coloured(value, strength, {"x": place * step, "y": 0, "width": step, "height": PANEL}, picture.columns[place])
-        for place, (value, strength) in enumerate(_strengths(values))
+        for place, (value, strength) in enumerate(strengths(values))
     ]
     for channel in picture.curve[:CHANNELS]:
         low, high = min(channel), max(channel)
@@ -85,7 +91,7 @@ def _curve(picture: HeatMap, values: tuple[float, ...]) -> list[Markup]:
     return drawn
 
 
-def _strengths(values: tuple[float, ...]) -> list[tuple[float, float]]:
+def strengths(values: tuple[float, ...]) -> list[tuple[float, float]]:
     most = max(map(abs, values), default=0.0) or 1.0
     return [(value, STRONGEST * abs(value) / most) for value in values]
 

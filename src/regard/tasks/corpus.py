@@ -196,8 +196,11 @@ def materials(settings: Settings) -> tuple[Material, Material]:
         return _fable(data, "train", data.pairs), _fable(data, "valid", VALID)
     train = _files(settings, "", "training")
     if not any((data.valid_corpus, data.valid_source, data.valid_target)):
-        return replace(train, part="train"), replace(train, part="valid")
-    return train, _files(settings, "valid_", "validation")
+        both = replace(train, part="train"), replace(train, part="valid")
+    else:
+        both = train, _files(settings, "valid_", "validation")
+    kind = task_of(settings.task)
+    return kind.material(both[0], settings), kind.material(both[1], settings)
 
 
 def general_material(settings: Settings) -> Material | None:

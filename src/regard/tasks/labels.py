@@ -58,6 +58,14 @@ class Reader:
             rows += _with_letters(word_ids(self.tokenizer, word), letters, self.letters)
         return rows, first
 
+    def units(self, text: str) -> tuple[tuple[str, ...], list[list[int]], list[int]]:
+        """What a tagger labels one by one, words or vectors by their names; with the entries and places of `words`."""
+        if isinstance(self.tokenizer, Vectors):
+            rows = self.text(text)
+            return tuple(self.tokenizer.pieces(text) if rows else ()), rows, list(range(len(rows)))
+        words = tuple(text.split())
+        return words, *self.words(words)
+
     def text(self, text: str) -> list[list[int]]:
         """One entry a piece, or a vector."""
         if isinstance(self.tokenizer, Vectors):

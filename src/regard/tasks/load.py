@@ -29,6 +29,7 @@ from regard.text.tokenizers import Tokenizers
 if TYPE_CHECKING:  # translating one sentence must not wait for the imports of training and other tasks
     from regard.data.tables import Row
     from regard.tasks.classify import Classifier
+    from regard.tasks.forecast import Forecaster
     from regard.tasks.language import Writer
     from regard.tasks.predictor import Predictor, Result, Rows
     from regard.tasks.tag import Tagger
@@ -37,6 +38,7 @@ if TYPE_CHECKING:  # translating one sentence must not wait for the imports of t
 
 Predicting: TypeAlias = "Tagger | Classifier | Writer"  # each a `regard.tasks.predictor.Predictor`
 Trained: TypeAlias = "Tagger | Classifier | Writer | Translator"  # distinguished by ``task``
+AnyTrained: TypeAlias = "Trained | Forecaster"  # with what forecasts numbers, which has no words
 CHUNK = 512  # rows that are in memory at once
 
 
@@ -59,6 +61,10 @@ def task_of(name: TaskName) -> type[Task]:
             from regard.tasks.classify import ClassifyTask
 
             return ClassifyTask
+        case "forecast":
+            from regard.tasks.forecast import ForecastTask
+
+            return ForecastTask
         case _:
             assert_never(name)
 
@@ -132,15 +138,19 @@ def load_predictor(
     run = Run.open(Path(folder))
     if run.settings.task == "translate":
         return load(folder, device=device, engine=engine, tell=tell, checkpoint_name=checkpoint_name)
-    return task_of(run.settings.task).load(run, torch.device(device), checkpoint_name)
+    found = task_of(run.settings.task).load(run, torch.device(device), checkpoint_name)
+    if found.task == "forecast":
+        raise ModelError(f"{folder}: is a run for task 'forecast'; use regard predict")
+    return found
 
 
 def labels_of(folder: str | Path, device: str = "cpu") -> Predictor:
     """The best model of a run that does not translate."""
-    predictor = load_predictor(folder, device)
-    if predictor.task == "translate":
+    run = Run.open(Path(folder))
+    found = task_of(run.settings.task).load(run, torch.device(device))
+    if found.task == "translate":
         raise ModelError(f"{folder}: is a run for task 'translate'; use regard translate and regard evaluate")
-    return predictor
+    return found
 
 
 def evaluate(folder: str | Path, corpus: Rows, device: str = "cpu") -> Result:

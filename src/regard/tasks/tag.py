@@ -1,4 +1,4 @@
-"""Tagging: a label for each word."""
+"""Tagging: a label for each word, or for each vector."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ from regard.tasks.labels import LabelPredictor, LabelTask, vocabulary
 from regard.tasks.predictor import GREEDY, Rows
 from regard.tasks.task import column
 from regard.text.tokenizers import Tokenizers
+from regard.text.vectors import Vectors
 from regard.text.vocabulary import Vocabulary
+
+VECTORS = "·"  # what stands for a vector where words are counted
 
 
 @dataclass(frozen=True)
@@ -48,13 +51,13 @@ class Tagger(LabelPredictor):
 
     def tag(self, texts: Sequence[str]) -> list[TaggedText]:
         """Each text's words with their tags; order is kept, and an empty text has no words."""
-        words = [tuple(text.split()) for text in texts]
-        read = [self.reader.words(row) for row in words]
+        read = [self.reader.units(text) for text in texts]
         results = [TaggedText((), (), ())] * len(texts)
-        for row, probabilities in self.probabilities([pieces for pieces, _ in read]):
-            best, which = probabilities[read[row][1]].max(-1)  # of the piece that has each word's label
+        for row, probabilities in self.probabilities([pieces for _, pieces, _ in read]):
+            words, _, first = read[row]
+            best, which = probabilities[first].max(-1)  # of the piece that has each word's label
             tags = tuple(self.labels.token(number) for number in which.tolist())
-            results[row] = TaggedText(words[row], tags, tuple(best.tolist()))
+            results[row] = TaggedText(words, tags, tuple(best.tolist()))
         return results
 
     def predict(
@@ -71,12 +74,15 @@ class Tagger(LabelPredictor):
 
     def evaluate(self, chunks: Iterable[list[Row]], name: str) -> TagResult:
         """Words that are not in the training text are also counted by themselves."""
-        tally = Tally(() if self.run is None else set(vocabulary(self.run.words)))
+        vectors = isinstance(self.reader.tokenizer, Vectors)  # none of which is an unknown word
+        tally = Tally({VECTORS} if vectors else () if self.run is None else set(vocabulary(self.run.words)))
         for chunk in chunks:
             for (line, row), guess in zip(chunk, self.tag([row[0] for _, row in chunk]), strict=True):
-                if problem := TagTask.fault(row):
-                    raise DataError(f"{name} line {line}: {problem}; every word needs one tag")
-                tally.tags(row[0].split(), row[1].split(), guess.tags)
+                tags, units = row[1].split(), "vectors" if vectors else "words"
+                if len(guess.words) != len(tags):
+                    problem = f"{len(guess.words)} {units} but {len(tags)} tags; every {units[:-1]} needs one tag"
+                    raise DataError(f"{name} line {line}: {problem}")
+                tally.tags([VECTORS] * len(tags) if vectors else guess.words, tags, guess.tags)
         return TagResult(tally.texts, tally.confusion(), tally.unknown())
 
 
@@ -98,12 +104,14 @@ class TagTask(LabelTask):
     @staticmethod
     def fault(row: Sequence[str]) -> str:
         words, tags = row[0].split(), row[1].split()
+        if row[0].startswith(("[", "data:")) and len(words) == 1:  # vectors, which the encoder counts
+            return ""
         return "" if len(words) == len(tags) else f"{len(words)} words but {len(tags)} tags"
 
     @classmethod
     def encoder(cls, run: Run, tokenizers: Tokenizers, train: Rows, valid: Rows) -> RowEncoder:
         encoder = super().encoder(run, tokenizers, train, valid)
-        if not run.words.exists():
+        if not run.words.exists() and not isinstance(tokenizers.source, Vectors):
             words = (word for text in column(train, cls.columns, 0) for word in text.split())
             Vocabulary.count(words, special=False).save(run.words)
         return encoder

@@ -32,7 +32,9 @@ from regard.text.tokenizers import Tokenizers
 from regard.text.vocabulary import PAD, UNK
 
 if TYPE_CHECKING:
-    from regard.tasks.load import Trained
+    from regard.settings import Settings
+    from regard.tasks.corpus import Files, Material
+    from regard.tasks.load import AnyTrained
 
 Pairs = Sequence[tuple[str, str]]  # texts with their right answers
 VALID_BUDGET = 4096  # tokens a batch when validating; it changes no number
@@ -161,8 +163,13 @@ class Task(nn.Module, ABC):
 
     @classmethod
     @abstractmethod
-    def load(cls, run: Run, device: torch.device, checkpoint_name: str | None = None) -> Trained:
+    def load(cls, run: Run, device: torch.device, checkpoint_name: str | None = None) -> AnyTrained:
         """The predictor of a trained run: of its best checkpoint, or of another such as ``step-2000``."""
+
+    @classmethod
+    def material(cls, files: Files, settings: Settings) -> Material:  # noqa: ARG003
+        """The rows of the user's files, or what is made of them."""
+        return files
 
     @staticmethod
     def fault(row: Sequence[str]) -> str:  # noqa: ARG004

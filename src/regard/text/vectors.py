@@ -5,7 +5,7 @@ A text denotes such a sequence, so that every reader, page and request carries i
     [[0.1, 2], [0.3, null], [0.2, 1]]   three vectors of two numbers, one of them missing; [1, 2, 3] has one channel
     data:image/png;base64,iVBO…         a picture, cut into square patches, line by line (JPEG too)
     data:audio/wav;base64,UklG…         a sound, as the logarithms of its energy in mel bands, a hundred times a second
-    data:text/csv;base64,… or npy       a table of numbers, a line a vector; an array of NumPy
+    data:text/csv;base64,… or npy, npz  a table of numbers, a line a vector; an array of NumPy
 
 `Vectors` makes numbers of it: each vector is an id that is always the same, followed by its numbers, scaled to mean 0
 and deviation 1 in the training text. Nothing here opens a file by a name that stands in a text: `inlined` does so, and
@@ -20,6 +20,8 @@ import csv
 import io
 import json
 import wave
+import zipfile
+import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,7 +30,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.errors import DataError, ModelError, optional
+from regard.errors import DataError, ModelError, did_you_mean, optional
 from regard.text.vocabulary import Tokenizer
 
 VECTOR = 4  # the id of every vector: the first that is no special token
@@ -39,7 +41,9 @@ MEDIA = {
     ".wav": "audio/wav",
     ".csv": "text/csv",
     ".npy": "application/x-npy",
+    ".npz": "application/x-npz",
 }
+TIMES = ("time", "date", "datetime", "timestamp", "ds", "period", "year", "month", "week", "day", "hour", "index", "")
 MOST_NUMBERS = 1 << 24  # of one sequence; a picture or a recording with more is no example
 WINDOW, HOP = 0.025, 0.01  # seconds of sound in a frame, and from one to the next
 QUIET = 1e-10  # energy below which nothing is heard
@@ -92,7 +96,7 @@ class Vectors(Tokenizer):
         """Each vector as its id and its numbers; a missing one is 0, the mean, and is said to be missing."""
         if not text.strip():
             return []
-        values, _ = parse(text, self.patch, self.bands)
+        values = self.values(text)
         _check_width(values, len(self.mean))
         scaled = (values - np.array(self.mean)) / np.array(self.deviation)
         holes = np.isnan(values)[:, self.missing] if self.missing else np.zeros((len(values), 0))
@@ -178,9 +182,11 @@ def parse(text: str, patch: int, bands: int) -> tuple[Matrix, list[str]]:
             found = log_mel(*_samples(data), bands)
             return found, [f"{HOP * place:.2f}s" for place in range(len(found))]
         case "text/csv":
-            found = _table(data)
+            found = table(data)
         case "application/x-npy":
-            found = _array(data)
+            found = array(data)
+        case "application/x-npz":
+            found = _checked(_only(arrays(data)), "source (npz)")
         case other:
             raise DataError(
                 f"source = data:{other[:40]}: cannot be read; {', '.join(dict.fromkeys(MEDIA.values()))} can"
@@ -226,19 +232,31 @@ def _numbers(text: str) -> Matrix:
     return _checked(content, "source")
 
 
-def _table(data: bytes) -> Matrix:
-    """The lines of a CSV file. A header is passed over, and so are columns that hold no numbers, as times do not."""
+def table(data: bytes, columns: Sequence[str] = ()) -> Matrix:
+    """The lines of a CSV file, of which columns may be chosen by name or number. If none are, the first is passed over
+    where its name is that of a time, and so are all that hold no numbers."""
     try:
         rows = [row for row in csv.reader(io.StringIO(data.decode("utf-8-sig"))) if row]
     except (UnicodeDecodeError, csv.Error) as problem:
         raise DataError(f"source: not CSV ({problem})") from problem
     cells = [[_cell(cell) for cell in row] for row in rows]
-    if cells and all(value is None for value in cells[0]):
-        cells = cells[1:]
-    kept = [
-        place for place in range(len(cells[0]) if cells else 0) if all(_at(row, place) is not None for row in cells)
-    ]
+    header = rows[0] if cells and all(value is None or np.isnan(value) for value in cells[0]) else []
+    cells = cells[1:] if header else cells
+    width = len(cells[0]) if cells else 0
+    if columns:
+        kept = [_column(name, header, width) for name in columns]
+    else:
+        first = bool(header) and header[0].strip().lower() in TIMES
+        kept = [place for place in range(first, width) if all(_at(row, place) is not None for row in cells)]
     return _checked([[_at(row, place) for place in kept] for row in cells], "source (CSV)")
+
+
+def _column(name: str, header: Sequence[str], width: int) -> int:
+    if name in header:
+        return header.index(name)
+    if name.isdecimal() and 0 < int(name) <= width:
+        return int(name) - 1
+    raise DataError(f"column = {name}: not in the file; {did_you_mean(name, header)}")
 
 
 def _at(row: list[float | None], place: int) -> float | None:
@@ -255,7 +273,8 @@ def _cell(cell: str) -> float | None:
         return None
 
 
-def _array(data: bytes) -> Matrix:
+def array(data: bytes) -> Matrix:
+    """An array of NumPy: (length, numbers) or (length,)."""
     try:
         found = np.load(io.BytesIO(data), allow_pickle=False)
     except (ValueError, EOFError, OSError) as problem:
@@ -263,7 +282,30 @@ def _array(data: bytes) -> Matrix:
     return _checked(found, "source (npy)")
 
 
+def arrays(data: bytes) -> dict[str, NDArray[Any]]:
+    """The arrays of an .npz file by their names, where they are no more than fits."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as packed:
+            if sum(each.file_size for each in packed.infolist()) > 8 * MOST_NUMBERS:
+                raise DataError(f"source: an .npz file of more than {8 * MOST_NUMBERS:,} bytes; give a smaller one")
+        with np.load(io.BytesIO(data), allow_pickle=False) as found:
+            return {name: found[name] for name in found.files}
+    except (ValueError, EOFError, OSError, KeyError, zipfile.BadZipFile, zlib.error) as problem:
+        raise DataError(f"source: not an .npz file ({problem})") from problem
+
+
+def _only(found: dict[str, NDArray[Any]]) -> NDArray[Any]:
+    if len(found) != 1:
+        raise DataError(f"source: an .npz file with the arrays {', '.join(found) or '(none)'}; one would be right")
+    return next(iter(found.values()))
+
+
 # Pictures
+
+
+def pixels_of(text: str) -> Matrix:
+    """The picture that a text denotes, (height, width, colours) from 0 to 1."""
+    return _pixels(base64.b64decode(text.partition(",")[2]))
 
 
 def _pixels(data: bytes) -> Matrix:

@@ -28,7 +28,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from regard.device import take_threads
 from regard.errors import ResourceError, SettingsError
-from regard.nn.embeddings import Embedding
+from regard.nn.embeddings import Embedding, VectorEmbedding
 from regard.nn.fast import allocator as memory
 from regard.nn.fast import random as chance
 from regard.nn.layers import BatchNorm
@@ -107,7 +107,7 @@ class Parts:
         modules = list(task.modules())
         if torch.get_num_threads() == 1 or any(isinstance(module, BatchNorm | nn.RNNBase) for module in modules):
             return None
-        width = max(module.weight.shape[1] for module in modules if isinstance(module, Embedding))
+        width = max(module.width for module in modules if isinstance(module, Embedding | VectorEmbedding))
         return Parts(loss, [parameter for parameter in task.parameters() if parameter.requires_grad], width)
 
     def divides(self, batch: Tensors) -> bool:

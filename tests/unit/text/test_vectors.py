@@ -6,6 +6,7 @@ import base64
 import io
 import json
 import wave
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -17,14 +18,15 @@ from PIL import Image
 from regard.data.batches import collate
 from regard.data.encoding import LabelEncoder, PairEncoder, encode_examples
 from regard.data.plan import BatchShape
-from regard.data.sets import PATCH, SIDE, draw, png, write_set
 from regard.data.shards import prepare
 from regard.errors import DataError, ModelError, ResourceError, SettingsError
 from regard.explain.heatmap import HeatMap
+from regard.fable.sets import PATCH, SIDE, draw, png, write_set
+from regard.show.png import save_png
 from regard.show.svg import document
 from regard.show.svg_vectors import LOWERED, RAISED
 from regard.text.tokenizers import Frame, Tokenizers, learn, load
-from regard.text.vectors import VECTOR, Vectors, inlined, log_mel, parse, written
+from regard.text.vectors import MOST_NUMBERS, VECTOR, Vectors, inlined, log_mel, parse, written
 from regard.text.vocabulary import Vocabulary
 
 
@@ -274,7 +276,7 @@ def test_digits_are_all_there(tmp_path: Path) -> None:
 
 
 def test_vowels_are_read_from_an_installed_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("regard.data.sets.find_spec", lambda _: None)
+    monkeypatch.setattr("regard.fable.sets.find_spec", lambda _: None)
     with pytest.raises(ResourceError, match="pip install sktime"):
         write_set("vowels", tmp_path / "vowels", 1, 1)
     data = tmp_path / "sktime" / "datasets" / "data" / "JapaneseVowels"
@@ -283,7 +285,7 @@ def test_vowels_are_read_from_an_installed_package(tmp_path: Path, monkeypatch: 
         lines = "".join(f"{number},2,3:4,5,6:{number}\n" for number in range(1, 10))
         (data / f"JapaneseVowels_{part}.ts").write_text(f"#note\n@dimensions 2\n@data\n{lines}")
     found = type("Spec", (), {"origin": str(tmp_path / "sktime" / "__init__.py")})()
-    monkeypatch.setattr("regard.data.sets.find_spec", lambda _: found)
+    monkeypatch.setattr("regard.fable.sets.find_spec", lambda _: found)
     folder = write_set("vowels", tmp_path / "vowels", 1, 1)
     np.testing.assert_array_equal(
         parse((folder / "train.vectors").read_text().splitlines()[0], 4, 40)[0], [[1, 4], [2, 5], [3, 6]]
@@ -292,11 +294,57 @@ def test_vowels_are_read_from_an_installed_package(tmp_path: Path, monkeypatch: 
     assert len((folder / "test.speaker").read_text().splitlines()) == 9
 
 
+def test_a_picture_of_shapes_has_one_caption() -> None:
+    for seed in range(50):
+        _, caption, links = draw(Random(seed))
+        words = caption.split()
+        pairs = [tuple(map(int, link.split("-"))) for link in links.split()]
+        first, second = ({patch for patch, word in pairs if word == place} for place in (1, len(words) - 1))
+        down, across = (
+            np.mean([patch // (SIDE // PATCH) for patch in second])
+            - np.mean([patch // (SIDE // PATCH) for patch in first]),
+            np.mean([patch % (SIDE // PATCH) for patch in second])
+            - np.mean([patch % (SIDE // PATCH) for patch in first]),
+        )
+        along, beside = (across, down) if "left" in words else (down, across)
+        assert along > abs(beside) - 1  # patches are four pixels wide
+
+
+def test_series_are_cut_into_three(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = tmp_path / "statsmodels" / "datasets" / "elnino"
+    data.mkdir(parents=True)
+    (data / "elnino.csv").write_text(
+        '"YEAR","JAN","FEB"\n' + "".join(f"{1950 + year},{year},{year}\n" for year in range(5))
+    )
+    found = type("Spec", (), {"origin": str(tmp_path / "statsmodels" / "__init__.py")})()
+    monkeypatch.setattr("regard.fable.sets.find_spec", lambda _: found)
+    folder = write_set("elnino", tmp_path / "elnino", 1, 1)
+    parts = [(folder / f"{split}.csv").read_text().splitlines() for split in ("train", "valid", "test")]
+    assert [len(part) for part in parts] == [7, 3, 3]
+    assert parts[1] == ["time,value", "1953,3", "1953,3"]
+
+
+def test_arrays_of_several_names_are_told_apart() -> None:
+    def packed(**arrays: np.ndarray) -> str:
+        file = io.BytesIO()
+        np.savez(file, **arrays)
+        return inline("application/x-npz", file.getvalue())
+
+    np.testing.assert_array_equal(parse(packed(a=np.ones(2)), 4, 40)[0], [[1], [1]])
+    with pytest.raises(DataError, match="the arrays a, b; one would be right"):
+        parse(packed(a=np.ones(2), b=np.ones(2)), 4, 40)
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("a.npy", bytes(8 * MOST_NUMBERS + 1))
+    with pytest.raises(DataError, match=r"an \.npz file of more than"):
+        parse(inline("application/x-npz", file.getvalue()), 4, 40)
+
+
 # Drawing
 
 
 @pytest.mark.parametrize("image", [True, False])
-def test_a_map_of_vectors_is_drawn_on_what_was_read(image: bool) -> None:
+def test_a_map_of_vectors_is_drawn_on_what_was_read(image: bool, tmp_path: Path) -> None:
     pixels = np.arange(25, dtype=np.uint8).reshape(5, 5)
     values, names = parse(png(pixels), 3, 40)
     curve = tuple(map(tuple, values.T.tolist()))
@@ -310,3 +358,12 @@ def test_a_map_of_vectors_is_drawn_on_what_was_read(image: bool) -> None:
     if image:  # a patch of three pixels of five
         assert 'width="67.2"' in drawn
     assert "<title>1,2: -0.25</title>" not in document(replace(shown, curve=()))
+    sizes = list[tuple[int, int]]()
+    for name, each in (
+        ("panels.png", replace(shown, image=png(pixels) if image else "")),
+        ("map.png", replace(shown, curve=())),
+    ):
+        assert not save_png(each, tmp_path / name)
+        with Image.open(tmp_path / name) as opened:
+            sizes.append(opened.size)
+    assert sizes[0][1] > sizes[1][1] + 200  # what was read stands below the map

@@ -57,6 +57,11 @@ class Prediction(BaseModel):
     ] = []
     continuation: Annotated[str, Field(description="Of a language model: the text that follows.")] = ""
     score: Annotated[float | None, Field(description="Of a continuation: its log-probability over its length.")] = None
+    forecast: Annotated[list[list[float]], Field(description="Of a forecaster: the median of each moment.")] = []
+    levels: Annotated[list[float], Field(description="Of a forecaster: which quantiles there are.")] = []
+    quantiles: Annotated[
+        list[list[list[float]]], Field(description="Of a forecaster: of each moment and channel.")
+    ] = []
     warning: Annotated[str, Field(description="A remark for the reader; empty if there is none.")] = ""
     unknown: Annotated[tuple[Unknown, ...], Field(description="Words that the run has never seen.")] = ()
 

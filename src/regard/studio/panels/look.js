@@ -22,6 +22,7 @@ import {editForms} from "./look/forms.js";
 import {pictureCard} from "./look/picture.js";
 import {rowEditor} from "./look/row.js";
 import {sentenceCard} from "./look/sentence.js";
+import {sourceCard} from "./look/source.js";
 import {headStrip, strandsOf} from "./look/strip.js";
 import {beginning} from "./runs/attempt.js";
 import {hasAttention, opened, readsText, viewOf} from "./look/view.js";
@@ -70,6 +71,7 @@ class Look {
       onpreview: (strand) => this.sentence.look(strand),
     });
     this.row = rowEditor({onedit});
+    this.source = sourceCard();
     this.beside = besideCard({onview});
     this.forms = editForms({onedit});
     this.cells = cellsCard({onview, onpicture: (picture) => this.open(picture)});
@@ -85,6 +87,7 @@ class Look {
       "div.stack",
       this.sentence.node,
       this.picture.selectors,
+      this.source.node,
       this.pictures,
       this.row.node,
       this.cells.node,
@@ -215,7 +218,11 @@ class Look {
       const picture = this.picture.show(trace, this.view, ({word}) => editable && edited.has(word));
       this.strip.show(trace, this.view);
       this.open(picture, this.view.side);
-    } else this.open(null);
+      this.source.show(trace, this.view.side === "decoder" ? null : picture);
+    } else {
+      this.open(null);
+      this.source.show(trace, null);
+    }
     this.bar.show(trace, {text: this.text, edits: this.edits});
     this.beside.view(values.beside ?? "", trace);
     this.cells.view(trace, values);

@@ -3,17 +3,21 @@
     digits  pictures of 8 × 8 pixels → zero … nine            scikit-learn's, from its package
     shapes  drawn pictures → "a small red square left of a large blue circle", with what each word is about
     vowels  12 numbers a moment of a spoken vowel → speaker   Japanese Vowels (Kudo et al., 1999), from sktime's package
+    airline, co2, elnino, sunspots   series to forecast, from the packages sktime and statsmodels
 
-A folder has `train`, `valid` and `test`, in each a file of vectors and one of answers, line by line. Nothing is
-fetched: what comes with a package is read from where that is installed.
+A folder has `train`, `valid` and `test`, in each a file of vectors and one of answers, line by line; a series is cut
+into three, each a CSV file that goes on where the one before ends. Nothing is fetched: what comes with a package is
+read from where that is installed.
 """
 
 from __future__ import annotations
 
 import base64
+import csv
 import struct
 import zlib
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from random import Random
@@ -101,23 +105,33 @@ def _shapes(pairs: int, held_out: int) -> Iterator[tuple[str, Example]]:
 
 def draw(chance: Random) -> Example:
     """A picture of two things, its caption, and for each patch of the things the words that are about them: 17-2 links
-    patch 17 with word 2, both from 0. The first thing is the one on the left, or above."""
+    patch 17 with word 2, both from 0. The first thing is the one on the left, or above, whichever is further apart: a
+    picture has one caption."""
     across = chance.random() < 0.5
     canvas = np.full((SIDE, SIDE, 3), 245, np.uint8)
     canvas[:] = np.clip(245 + np.array([chance.randint(-10, 10) for _ in range(3)]), 0, 255)
+    things = [tuple(chance.choice(list(each)) for each in (SIZES, COLOURS, SHAPES)) for _ in range(2)]
     words, links = list[str](), list[str]()
-    for half in range(2):
-        size, colour, shape = (chance.choice(list(each)) for each in (SIZES, COLOURS, SHAPES))
-        reach = SIZES[size]
-        along = chance.randint(reach, SIDE // 2 - 1 - reach) + half * SIDE // 2
-        beside = chance.randint(reach, SIDE - 1 - reach)
+    places = _places(chance, [SIZES[size] for size, _, _ in things])
+    for half, ((size, colour, shape), (along, beside)) in enumerate(zip(things, places, strict=True)):
         x, y = (along, beside) if across else (beside, along)
-        ink = _ink(shape, x, y, reach)
+        ink = _ink(shape, x, y, SIZES[size])
         canvas[ink] = np.clip(np.array(COLOURS[colour]) + chance.randint(-15, 15), 0, 255)
         first = len(words) + 1
         links += [f"{patch}-{word}" for patch in _covered(ink) for word in range(first, first + 3)]
         words += ["a", size, colour, shape] + ([] if half else ["left", "of"] if across else ["above"])
     return png(canvas), " ".join(words), " ".join(links)
+
+
+def _places(chance: Random, reaches: list[int]) -> list[tuple[int, int]]:
+    """Of both things, in either half, along and beside the way from one to the other; further along than beside."""
+    while True:
+        found = [
+            (chance.randint(reach, SIDE // 2 - 1 - reach) + half * SIDE // 2, chance.randint(reach, SIDE - 1 - reach))
+            for half, reach in enumerate(reaches)
+        ]
+        if found[1][0] - found[0][0] > abs(found[1][1] - found[0][1]):
+            return found
 
 
 def _ink(shape: str, x: int, y: int, reach: int) -> NDArray[np.bool_]:
@@ -145,7 +159,9 @@ def _covered(ink: NDArray[np.bool_]) -> list[int]:
 def _vowels(_pairs: int, _held_out: int) -> Iterator[tuple[str, Example]]:
     """The set's own 270 to train on, of which every ninth is to validate on, and its own 370 to test with."""
     for part in ("TRAIN", "TEST"):
-        for place, (vectors, label) in enumerate(_ts(_packaged("sktime", f"JapaneseVowels/JapaneseVowels_{part}.ts"))):
+        for place, (vectors, label) in enumerate(
+            _ts(_packaged("sktime", f"data/JapaneseVowels/JapaneseVowels_{part}.ts"))
+        ):
             split = "test" if part == "TEST" else "valid" if place % 9 == 4 else "train"
             yield split, (written(vectors), f"speaker {label}")
 
@@ -154,8 +170,8 @@ def _packaged(package: str, file: str) -> Path:
     """A file that comes with a package, which is not imported."""
     found = find_spec(package)
     if found is None or found.origin is None:
-        raise ResourceError(f"the set {file.partition('/')[0]}: needs the package {package}; pip install {package}")
-    return Path(found.origin).parent / "datasets" / "data" / file
+        raise ResourceError(f"the set in {file}: needs the package {package}; pip install {package}")
+    return Path(found.origin).parent / "datasets" / file
 
 
 def _ts(path: Path) -> Iterator[tuple[NDArray[np.float64], str]]:
@@ -166,8 +182,36 @@ def _ts(path: Path) -> Iterator[tuple[NDArray[np.float64], str]]:
             yield np.array([[float(cell) for cell in channel.split(",")] for channel in channels]).T, label
 
 
+# Series
+
+
+def _series(package: str, name: str, _pairs: int, _held_out: int) -> Iterator[tuple[str, Example]]:
+    """Time and value: the first six tenths to train on, two to validate with, two to test with."""
+    with _packaged(package, name).open(encoding="utf-8", newline="") as file:
+        _, *rows = csv.reader(file)
+    moments = [(row[0], cell) for row in rows for cell in row[1:]]  # El Niño has a line a year, others one a moment
+    for split in SPLITS:
+        yield split, ("time,value",)
+    for place, moment in enumerate(moments):
+        yield SPLITS[max(0, int(5 * place / len(moments)) - 2)], (",".join(moment),)
+
+
 SETS = {
     "digits": VectorSet(("vectors", "words"), _digits, "scikit-learn's digits (UCI, Alpaydin and Kaynak; CC BY 4.0)"),
     "shapes": VectorSet(("vectors", "words", "links"), _shapes, "drawn here"),
+    "airline": VectorSet(
+        ("csv",),
+        partial(_series, "sktime", "data/Airline/Airline.csv"),
+        "air passengers by the month (Box and Jenkins)",
+    ),
+    "co2": VectorSet(
+        ("csv",), partial(_series, "statsmodels", "co2/co2.csv"), "CO2 on Mauna Loa by the week (Keeling and Whorf)"
+    ),
+    "elnino": VectorSet(
+        ("csv",), partial(_series, "statsmodels", "elnino/elnino.csv"), "temperature of the sea by the month (NOAA)"
+    ),
+    "sunspots": VectorSet(
+        ("csv",), partial(_series, "statsmodels", "sunspots/sunspots.csv"), "sunspots by the year (SIDC)"
+    ),
     "vowels": VectorSet(("vectors", "speaker"), _vowels, "Japanese Vowels (UCI, Kudo et al.; CC BY 4.0)"),
 }
