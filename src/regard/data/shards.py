@@ -1,7 +1,7 @@
 """A corpus encoded once, stored on disk as plain numbers, and mapped into memory rather than loaded.
 
 A folder holds `manifest.json` and, for each column, `NAME.numbers` (2 or 4 bytes each, little-endian, rows
-end to end) and `NAME.offsets` (8 bytes: where each row begins, and the end).
+end to end) and `NAME.offsets` (8 bytes: where each row begins, and the end). It appears whole or not at all.
 """
 
 from __future__ import annotations

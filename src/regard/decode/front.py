@@ -112,7 +112,7 @@ class Front:
     totals: Tensor  # (B, W) log-probabilities; -inf: nothing is under way here
     finished: Finished
     count: Tensor  # (B,) how many have finished so far, kept or not
-    open: Tensor  # (B,) whether the sentence is still searched
+    open: Tensor  # (B,) whether the sentence is still searched; others leave the batch when that pays
     covered: Tensor | None = None  # (B, W, S) the attention to each source word so far
     nearest: int = 0  # no limit is below this
     any_finished: bool = False  # whether anything may have finished; if not, and no limit is near, no sentence is over

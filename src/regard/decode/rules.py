@@ -95,7 +95,7 @@ class Rule(Protocol):
 
     @property
     def distinct(self) -> bool:
-        """Whether two hypotheses may end with the same text, so that outputs must be compared to list each once."""
+        """Whether a text that has ended before is left out: for rules in which two hypotheses may write the same."""
 
 
 @dataclass(frozen=True)

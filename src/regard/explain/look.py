@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Annotated, Literal, get_args
+from typing import Annotated, get_args
 
 import torch
 from pydantic import Field
@@ -28,6 +28,7 @@ from regard.explain.statistics import HeadStatistics, statistics
 from regard.explain.trace import OUTSIDE, Folded, Side, SideName, Trace, so_far
 from regard.explain.views import View, attention_map, saliency_map, sides_of
 from regard.nn.observe import Observer
+from regard.settings import TaskName
 from regard.settings.call import DecodeSettings
 from regard.tasks.load import Predicting, Trained, load_predictor
 from regard.tasks.translator import Translator
@@ -98,7 +99,6 @@ def _steps(model: Model, trace: Trace, targets: Tensor, observer: Observer) -> T
 # Everything recorded while a model wrote one output: the answer for ``regard explain``, the service and pages. Most of
 # it is computed when it is first read.
 
-TaskName = Literal["translate", "tag", "classify", "language"]
 MOST_STEPS = 40_000  # pieces written, each with a gradient through all pieces: some seconds of a recurrent model
 POOL = "pool.weights"  # a classifier's attention: one row, the label, over the source
 

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from regard.errors import DataError, did_you_mean
 from regard.explain.answer import Answer, OfSentence, PackedTensor
-from regard.explain.look import AttentionWeights, Looked, ReadingHeads, TaskName
+from regard.explain.look import AttentionWeights, Looked, ReadingHeads
 from regard.explain.replay import Model, replay
 from regard.explain.trace import Side
 from regard.models.generator import AttentionPool, Encoder, FinalPool, MaxPool, MeanPool, Pool
@@ -36,6 +36,7 @@ from regard.nn.layers import GatedFeedForward
 from regard.nn.recurrent import Layer
 from regard.nn.transformer import DecoderLayer, EncoderLayer, Norm, Residual
 from regard.nn.words import WordEmbedding
+from regard.settings import TaskName
 
 Kind = Literal[
     "stack", "embedding", "positions", "norm", "layer", "attention", "recurrence", "feed_forward", "add",

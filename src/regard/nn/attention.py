@@ -174,7 +174,7 @@ class PredictedWindow(nn.Module):
         observer: Observer = UNOBSERVED,
     ) -> Window:
         share = torch.sigmoid(self.centre(torch.tanh(self.hidden(query))))  # (B, T, 1)
-        share = share.to(torch.promote_types(share.dtype, torch.float32))  # bfloat16 has no integers above 256
+        share = share.to(torch.promote_types(share.dtype, torch.float32))  # bfloat16 has not all integers above 256
         centre = (share.squeeze(-1) * lengths[:, None])[:, None]  # (B, 1, T)
         centre = observer.see("centre", centre.unsqueeze(-1)).squeeze(-1)
         distance = torch.arange(size, device=query.device) - centre[..., None]  # (B, 1, T, S)

@@ -192,6 +192,7 @@ class Passage:
             return
         whole = output.casefold()  # a capital at the beginning of the source need not be one in the output
         written = {piece.removeprefix(JOINER) for piece in split_words(whole)}
+        # a tokenizer of pieces spells every word, so that none is lost
         lost = [word for word in words if self.known.whole and word.casefold() not in whole]
         named = [f"{word} (copied)" if word.casefold() in written else word for word in words if word not in lost]
         kept = f": {_listed(named)}" if named else ""

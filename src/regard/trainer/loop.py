@@ -364,7 +364,8 @@ class Trainer:
         """Show the watched sentence, which does not count as time of training."""
         pace.pause()
         with optimizer.swapped(self.weights, self._averaged()), resting(self.task.model):
-            self.listener.watch(self.progress.step, self.task.watched(self.settings.watch, self.device))
+            watched = self.task.watched(self.settings.watch, self.device)
+        self.listener.watch(self.progress.step, watched)
         pace.resume()
 
     def _lost_patience(self) -> str:
@@ -384,7 +385,7 @@ class Trainer:
         return {}
 
     def _snapshots(self, count: int) -> list[Mapping[str, Tensor]]:
-        """The weights of the last ``count`` validations before this step. A damaged one is reported and left out."""
+        """The weights of the last ``count`` validations that counted, before this step; a damaged one is left out."""
         found: list[Mapping[str, Tensor]] = []
         for path in reversed(checkpoint.judged(self.folder / "checkpoints")):
             if len(found) == count:

@@ -98,7 +98,7 @@ def test_an_engine_searches_all_but_what_comes_to_its_limit(trained: Path, monke
         (Options(Beam(2, coverage_penalty=0.2)), "coverage"),
         (Options(Beam(2, groups=2, diversity=0.5)), "groups"),
         (Options(shortest=0.5), "a least length"),
-        (Options(no_repeat=3), "repeated pieces"),
+        (Options(no_repeat=3), "a limit on repeated pieces"),
         (Options(forbidden=("chat",)), "forbidden words"),
         (Options(prefix="le"), "a prefix"),
     ],

@@ -506,7 +506,7 @@ def test_the_doctor_tells_of_leftovers_and_of_what_cannot_be_read(
     assert cli(["doctor", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)["runs"]
     assert found.startswith("2 in runs; not readable: bad;")
-    assert "1 leftovers of killed processes" in found
+    assert "1 leftover of killed processes" in found
     monkeypatch.chdir(run)
     assert cli(["doctor", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["runs"] == "none here"

@@ -153,7 +153,7 @@ def test_texts_are_told_from_settings() -> None:
 SEARCH = "length-penalty coverage-penalty groups diversity temperature top-k nucleus seed risk min-ratio max-ratio"
 WORDS = "no-repeat forbid prefix copy-unknown no-copy-unknown engine"
 MEASURE = "beam metrics tokenize edges resamples"
-SERVE = "host token read-only pin admin-token allow-host allow-origin queue timeout memory engine"
+SERVE = "token read-only pin admin-token allow-host allow-origin queue timeout memory engine"
 EXAMPLES = ("true", "false", "N", "N,N", "TEXT", "TEXT,TEXT", "FILE", "FOLDER", "RUN", "mean", "intersection")
 GONE = {
     "demo": "preset",

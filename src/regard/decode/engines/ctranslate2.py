@@ -386,7 +386,7 @@ def unsupported(options: Options) -> str:
         "coverage": rule.coverage_penalty > 0,
         "groups": rule.groups > 1,
         "a least length": options.shortest > 0,
-        "repeated pieces": options.no_repeat > 0,
+        "a limit on repeated pieces": options.no_repeat > 0,
         "forbidden words": bool(options.forbidden),
         "a prefix": bool(options.prefix),
         "a glossary": options.glossary is not None,

@@ -48,7 +48,7 @@ class Searcher:
     @staticmethod
     def of(models: Sequence[EncoderDecoder], engine: Engine | None = None) -> Searcher:
         """For a model, or an ensemble of several; with the fused form where there is one."""
-        if len(models) > 1:
+        if len(models) != 1:
             return Searcher(Ensemble(models).eval(), engine=engine)
         return Searcher(models[0], Fused(models[0]) if Fused.fits(models[0]) else None, engine)
 
