@@ -5,11 +5,12 @@
 ARG BASE=python:3.11-slim
 FROM ${BASE} AS build
 ARG TORCH=2.13.0
-ARG TORCH_INDEX=https://download.pytorch.org/whl/cpu
+ARG TORCH_INDEX=
 RUN python3 -m venv /opt/regard
 ENV PATH=/opt/regard/bin:$PATH PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
-# torch comes from the index that suits the machine, all else is pinned by hash
-RUN pip install --index-url ${TORCH_INDEX} torch==${TORCH}
+# torch comes from the index that suits the machine (PyTorch's own index of CPU builds makes the image several times
+# smaller: --build-arg TORCH_INDEX=…), all else is pinned by hash
+RUN pip install ${TORCH_INDEX:+--index-url ${TORCH_INDEX}} torch==${TORCH}
 COPY constraints.lock /src/
 RUN pip install --no-deps --require-hashes -r /src/constraints.lock
 COPY pyproject.toml README.md LICENSE /src/

@@ -85,9 +85,8 @@ def _runs() -> str:
     left = leftovers(folder)
     words = [f"{len(found)} in {folder}"]
     words += [f"not readable: {', '.join(bad[:5])}; see: regard runs ls --json"] if bad else []
-    words += (
-        [f"{len(left)} leftover{'s' * (len(left) > 1)} of killed processes; see: regard runs sweep"] if left else []
-    )
+    several = "leftovers" if len(left) > 1 else "leftover"
+    words += [f"{len(left)} {several} of killed processes; see: regard runs sweep"] if left else []
     return "; ".join(words)
 
 
