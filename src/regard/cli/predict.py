@@ -30,12 +30,12 @@ def predict(
     overrides, given = apart(texts or [])
     decode = called("predict", ["decode.beam=1", *overrides]).decode
     waiting = series_of(run, given, file) or texts_of(given, file)
-    from regard.tasks.load import labels_of
+    from regard.tasks.load import open_predictor
     from regard.tasks.predictor import continuing
     from regard.text.reading import unseen
 
     asked, how = common(context), continuing(decode)
-    predictor = labels_of(run, asked.place)
+    predictor = open_predictor(run, asked.place)
     remarks = Remarks(kind_of(given))
     first = 0
     with destination(out) as write:

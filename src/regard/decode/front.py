@@ -149,7 +149,7 @@ class Choice:
     parents: Tensor | None  # (B, W) the hypothesis each goes on from; None: each from itself
     tokens: Tensor  # (B, W)
     totals: Tensor  # (B, W) log-probabilities; -inf: nothing goes on here
-    ended: Tensor | None  # (B, W) log-probability of each old hypothesis with <end>, -inf if that does not count
+    ended: Tensor | None  # (B, W) log-probability of each hypothesis with <end>; -inf: not ended; None: none has
     considered: Considered | None  # None without a listener
 
 

@@ -40,7 +40,7 @@ from regard.runs.log import read_log
 from regard.settings import RecurrentModel, Settings, TaskName
 from regard.settings.call import DecodeSettings, MeasureSettings
 from regard.tasks.corpus import Fable, Files, materials
-from regard.tasks.load import evaluate, labels_of, load, task_of
+from regard.tasks.load import evaluate, load, open_predictor, task_of
 from regard.tasks.predictor import Result, Rows
 from regard.tasks.task import Task
 from regard.text.sentences import one_line
@@ -132,7 +132,7 @@ def _compare_labels(
     """Taggers, classifiers or language models: scores and cost, and for classes what counting words would reach."""
     facts = conditions(material, device, COUNTED)
     say(f"{facts.sentences:,} texts: {material.name}")
-    predictors = [labels_of(run.folder, str(device)) for run in opened.values()]
+    predictors = [open_predictor(run.folder, str(device)) for run in opened.values()]
     calls, texts = [predictor.read for predictor in predictors], material.sample()
     (_, together), alone = take_turns(calls, texts), one_by_one(calls, texts)
     scores = [qualities(evaluate(run.folder, material, str(device))) for run in opened.values()]

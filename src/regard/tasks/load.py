@@ -36,7 +36,7 @@ if TYPE_CHECKING:  # translating one sentence must not wait for the imports of t
     from regard.tasks.task import Task
 
 
-Predicting: TypeAlias = "Tagger | Classifier | Writer"  # each a `regard.tasks.predictor.Predictor`
+Predicting: TypeAlias = "Tagger | Classifier | Writer"  # they read text; each a `regard.tasks.predictor.Predictor`
 Trained: TypeAlias = "Tagger | Classifier | Writer | Translator"  # distinguished by ``task``
 AnyTrained: TypeAlias = "Trained | Forecaster"  # with what forecasts numbers, which has no words
 CHUNK = 512  # rows that are in memory at once
@@ -131,7 +131,7 @@ def load_predictor(
     tell: Callable[[str], object] = silent,
     checkpoint_name: str | None = None,
 ) -> Trained:
-    """The best model of a run of any task, or that of its checkpoint ``step-N``, ready for use.
+    """The best model of a run that reads text, or that of its checkpoint ``step-N``, ready for use.
 
     ``engine`` and ``tell`` are for runs that translate, as in `load`.
     """
@@ -144,7 +144,7 @@ def load_predictor(
     return found
 
 
-def labels_of(folder: str | Path, device: str = "cpu") -> Predictor:
+def open_predictor(folder: str | Path, device: str = "cpu") -> Predictor:
     """The best model of a run that does not translate."""
     run = Run.open(Path(folder))
     found = task_of(run.settings.task).load(run, torch.device(device))
@@ -155,7 +155,7 @@ def labels_of(folder: str | Path, device: str = "cpu") -> Predictor:
 
 def evaluate(folder: str | Path, corpus: Rows, device: str = "cpu") -> Result:
     """The scores of a run on a corpus with the right answers in it, which is read as a stream."""
-    predictor = labels_of(folder, device)
+    predictor = open_predictor(folder, device)
     return predictor.evaluate(_chunks(corpus.rows(task_of(predictor.task).columns)), _name(corpus))
 
 

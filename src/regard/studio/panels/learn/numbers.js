@@ -9,6 +9,7 @@ const NARROW = 7; // columns that have room for three decimals
 const SHARES = new Set([
   "softmax",
   "relu",
+  "normaliser",
   "hard",
   "focus",
   "probabilities",
