@@ -225,7 +225,7 @@ def test_two_processes_train_as_one_does_and_may_become_one(tmp_path: Path) -> N
     (tmp_path / "half.toml").write_text(settings(4).to_toml())
     start(tmp_path / "one", settings(8), small.Notes(), device="cpu")
     said = together("train", str(tmp_path / "half.toml"), "--out", str(tmp_path / "both"), "--device", "cpu")
-    assert (said.count("all steps are done after 4 steps"), said.count("Ctrl-C stops it")) == (1, 1)
+    assert (said.count("all steps are done after 4 steps"), said.count("Ctrl-C saves and stops it")) == (1, 1)
     torch.testing.assert_close(losses(tmp_path / "both"), losses(tmp_path / "one")[:2], atol=1e-5, rtol=0)
     (tmp_path / "both" / "settings.toml").write_text(settings(8).to_toml())
     resume(tmp_path / "both", small.Notes(), device="cpu")
