@@ -74,7 +74,8 @@ def bulk(
         finished.write(block, output)
         told(lines := lines + len(block.rows))
     left = finished.merge(names)
-    say(f"{out}: {len(names):,} blocks merged" if not left else f"{out}: {left:,} of {len(names):,} blocks are missing")
+    several = "block" if len(names) == 1 else "blocks"
+    say(f"{out}: {len(names):,} {several} merged" if not left else f"{out}: {left:,} of {len(names):,} blocks missing")
     return not left
 
 

@@ -95,12 +95,13 @@ export function renamed(name, to = "") {
   for (const task of Object.keys(TASKS)) if (remembered(task) === name) remember({task, name: to});
 }
 
-/** "your last choice", "the best for English → French"; nothing where it is neither. */
+/** Why a page begins with this run; nothing where it does not. A run of the user's own text goes before the built-in. */
 export function reason(run) {
   if (!run) return "";
   if (remembered(run.task) === run.name) return "your last choice";
   if (run.pinned) return "pinned";
-  return run.best ? "the best here" : "";
+  if (!run.best) return "";
+  return run.built_in || run.origin ? "the best here" : "the best on your text";
 }
 
 /**
