@@ -16,7 +16,7 @@ from regard.serve.routes.predict import Prediction
 from regard.settings import TaskName
 from regard.settings.call import DecodeSettings
 from regard.tasks.corpus import materials
-from regard.tasks.load import labels_of, load, task_of
+from regard.tasks.load import open_predictor, load, task_of
 from regard.trainer.start import start
 
 LEARN = ("train.steps=2", "train.validate_every=2", "data.pairs=61", "train.watch='the cat sleeps'")
@@ -44,7 +44,7 @@ def test_a_task_is_trained_predicts_and_is_measured(name: TaskName, tmp_path: Pa
     if name == "translate":  # which is asked otherwise, and has tests of its own
         assert len(load(run.folder).translate(TEXTS)) == len(TEXTS)
         return
-    predictor = labels_of(run.folder)
+    predictor = open_predictor(run.folder)
     assert predictor.task == name
     answers = predictor.predict(texts, DecodeSettings(length=5, beam=2))
     for text, answer in zip(texts, answers, strict=True):
