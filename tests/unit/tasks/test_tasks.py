@@ -16,7 +16,7 @@ from regard.serve.routes.predict import Prediction
 from regard.settings import TaskName
 from regard.settings.call import DecodeSettings
 from regard.tasks.corpus import materials
-from regard.tasks.load import open_predictor, load, task_of
+from regard.tasks.load import load, open_predictor, task_of
 from regard.trainer.start import start
 
 LEARN = ("train.steps=2", "train.validate_every=2", "data.pairs=61", "train.watch='the cat sleeps'")
