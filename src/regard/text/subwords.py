@@ -82,10 +82,24 @@ class SubwordTokenizer(Tokenizer):
     def sample(self, text: str, random: Random) -> list[int]:
         """Cut each word at random. All randomness comes from `random`, so that a training run can be repeated:
         sentencepiece's own sampling has a generator that cannot be reset."""
-        cut = self._drop_merges if self.kind == "bpe" else self._choose
         words = [SPACE + word for word in _prepared(text, self.case).split(" ") if word]
-        symbols = _MARKED if self.case == "mark" else ()
-        return [number for word in words for number in ([self.id(word)] if word in symbols else cut(word, random))]
+        return [number for word in words for number in self._sample_word(word, random)]
+
+    def resample(self, ids: Sequence[int], random: Random) -> list[int]:
+        """One word, given in its pieces, cut at random; a special token stays as it is."""
+        if any(number <= UNK for number in ids):
+            return list(ids)
+        return self._sample_word(SPACE + self._processor.decode(list(ids)).removeprefix(" "), random)
+
+    def begins_word(self, number: int) -> bool:
+        """Whether a piece is the first of a word, or a special token."""
+        return number <= UNK or self.token(number).startswith(SPACE)
+
+    def _sample_word(self, word: str, random: Random) -> list[int]:
+        """A word after its space, cut at random; a mark for capitals is one piece."""
+        if self.case == "mark" and word in _MARKED:
+            return [self.id(word)]
+        return self._drop_merges(word, random) if self.kind == "bpe" else self._choose(word, random)
 
     def decode(self, ids: Iterable[int]) -> str:
         text: str = self._processor.decode([number for number in ids if number >= UNK])
@@ -122,16 +136,21 @@ class SubwordTokenizer(Tokenizer):
 
     def _drop_merges(self, word: str, random: Random) -> list[int]:
         """BPE-dropout: at every step each possible merge is left out with probability `sampling`."""
-        pieces, scores = list(word), self._scores
+        pieces, score = list(word), self._scores.get
+        merges = [score(left + right, -math.inf) for left, right in pairwise(pieces)]
         while True:
             best, at = -math.inf, -1
-            for index, (left, right) in enumerate(pairwise(pieces)):
-                score = scores.get(left + right, -math.inf)
-                if score > best and random.random() >= self.sampling:
-                    best, at = score, index
+            for index, value in enumerate(merges):
+                if value > best and random.random() >= self.sampling:
+                    best, at = value, index
             if at < 0:
                 return [number for piece in pieces for number in self._spell(piece)]
             pieces[at : at + 2] = [pieces[at] + pieces[at + 1]]
+            del merges[at]
+            if at > 0:
+                merges[at - 1] = score(pieces[at - 1] + pieces[at], -math.inf)
+            if at < len(merges):
+                merges[at] = score(pieces[at] + pieces[at + 1], -math.inf)
 
     def _choose(self, word: str, random: Random) -> list[int]:
         """Unigram sampling: a segmentation x of the word with probability proportional to P(x)^α. Words are scored
