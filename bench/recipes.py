@@ -5,17 +5,17 @@
     python bench/recipes.py table OUT [--ledger]
     python bench/recipes.py alone TEACHER STUDENT --source test.de.gz --target test.en.gz
 
-DATA has the folders multi30k and europarl-de-en with `train`, `val` or `dev` and `test_2016_flickr`, packed. A suite is a
-list of jobs (`SUITES`); a job is a training from a settings file with changes, or a verb that ends in one. What a corpus
-and a vocabulary need is prepared once, beforehand, and copied into the run folders: the seconds of a result are those of
-training, with capture and compilation, without validations. A job in a suite whose name ends with `timed` compiles with
-an empty cache. Each result is a line of OUT/results.jsonl as soon as it is known: BLEU of the test set (beam 5) with its
-interval and signature, at the default length penalty and at that which is best on the validation text; BLEU of the
-validation text, by which recipes are to be chosen. A job that fails leaves its last lines there. At the deadline all that
-still runs is stopped, and the table is printed with what there is.
+DATA has the folders multi30k and europarl-de-en with `train`, `val` or `dev` and `test_2016_flickr`, packed. A suite is
+a list of jobs (`suites`); a job is a training from a settings file with changes, or a verb that ends in one. What a
+corpus and a vocabulary need is prepared once, beforehand, and copied into the run folders: the seconds of a result are
+those of training, with capture and compilation, without validations. A job in a suite whose name ends with `timed` or
+is `speed` compiles with an empty cache. Each result is a line of OUT/results.jsonl as soon as it is known: BLEU of the
+test set (beam 5) with its interval and signature, at the default length penalty and at that which is best on the
+validation text; BLEU of the validation text, by which recipes are to be chosen. A job that fails leaves its last lines
+there. At the deadline all that still runs is stopped, and the table is printed with what there is.
 
-`alone` translates one sentence after another on a CPU with both runs in turn, and prints how many times faster the second
-is. `--smoke` is a trial of a suite with few pairs and steps on a CPU.
+`alone` translates one sentence after another on a CPU with both runs in turn, and prints how many times faster the
+second is. `--smoke` is a trial of a suite with few pairs and steps on a CPU.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ from typing import Any, Literal
 
 CONFIGS = Path(__file__).parent.parent / "configs"
 PENALTIES = (0.6, 0.8, 1.0, 1.2, 1.4, 1.6)  # of length, of which the best is chosen on the validation text
-PIECE = 16 << 20  # bytes of a part of a packed run at the most
+IN_TURN = 3  # processes at once where the GPU serves them in turn: more would only end later
+PIECE = 15 << 20  # bytes of a part of a packed run at the most
 STARTS, MEASURES = 15.0, 20.0  # seconds that a process needs before its first step, and a measurement, at the most
 MANY, FEW = 300, 8  # pairs for training, and for measuring, of a trial
 SMOKE = (
@@ -84,44 +85,45 @@ class Job:
 
 # The suites.
 
-TWICE = 2  # a step that reads every row twice counts for so many
-ABLATION: tuple[tuple[str, int, tuple[str, ...]], ...] = (  # name, passes a step, what is changed
-    ("plain", 1, ()),
-    ("rdrop", 2, ("train.consistency={kind='rdrop', weight=5.0}",)),
-    ("sampling", 1, ("text.sampling=true",)),
-    ("simcut", 2, ("train.consistency={kind='simcut', weight=3.0}", "train.word_dropout=0")),
-    ("sampling-rdrop", 2, ("text.sampling=true", "train.consistency={kind='rdrop', weight=5.0}")),
-    ("modern", 1, ("model.positions=rotary", "model.activation=swiglu", "model.hidden=704", "model.norm=rms")),
-    ("small-vocabulary", 1, ("text.size=4000",)),
-    ("muon", 1, ("train.optimizer=muon", "train.momentum=0.95")),
-    ("plain-half", 2, ()),  # as many steps as the recipes that read every row twice
-    ("wide", 1, ("model.width=512", "model.heads=8", "train.rate=1.5e-3", "model.dropout=0.4")),
-    ("rdrop-wide", 2, (
-        *("model.width=512", "model.heads=8", "train.rate=1.5e-3"),
-        "train.consistency={kind='rdrop', weight=5.0}",
-    )),
-    ("attention-dropout", 1, ("model.attention_dropout=0.1",)),
-    ("deep", 1, ("model.encoder_depth=6",)),
-    ("shallow-decoder", 1, ("model.encoder_depth=4", "model.decoder_depth=2")),
-)  # fmt: skip
+RDROP = "train.consistency={kind='rdrop', weight=5.0}"
+WIDE = ("model.width=512", "model.heads=8", "train.rate=1.5e-3")
+ABLATION: dict[str, tuple[bool, tuple[str, ...]]] = {  # whether a row is read twice, and what is changed
+    "plain": (False, ()),
+    "rdrop": (True, (RDROP,)),
+    "sampling": (False, ("text.sampling=true",)),
+    "sampling-rdrop": (True, ("text.sampling=true", RDROP)),
+    "rdrop-light": (True, ("train.consistency={kind='rdrop', weight=2.0}", "model.dropout=0.3")),
+    "muon": (False, ("train.optimizer=muon", "train.momentum=0.95")),
+    "rdrop-wide": (True, (*WIDE, RDROP)),
+    "modern": (False, ("model.positions=rotary", "model.activation=swiglu", "model.hidden=704", "model.norm=rms")),
+    "simcut": (True, ("train.consistency={kind='simcut', weight=3.0}", "train.word_dropout=0")),
+    "wide": (False, (*WIDE, "model.dropout=0.4")),
+    "small-vocabulary": (False, ("text.size=4000",)),
+    "plain-fewer": (True, ()),  # as many steps as the recipes that read every row twice
+    "attention-dropout": (False, ("model.attention_dropout=0.1",)),
+    "deep": (False, ("model.encoder_depth=6",)),
+}
+SHARE = 0.6  # of the steps, where every row is read twice: about the same time
 
 
 def ablation(steps: int) -> list[Job]:
-    """One recipe after another at equal work: half as many steps where every row is read twice."""
-    limits = {passes: max(1, steps // passes) for passes in (1, TWICE)}
+    """One recipe after another in about equal time."""
+    made = []
+    for name, (twice, more) in ABLATION.items():
+        limit = round(steps * (SHARE if twice else 1.0))
+        how = ("train.time=''", f"train.steps={limit}", f"train.validate_every={-(-limit // 4)}")
+        made.append(Job("multi30k-ablation", name, "multi30k-de-en.toml", (*how, *more)))
+    return made
+
+
+def speed() -> list[Job]:
+    """Steps in some seconds, one training at a time; nothing is measured but that."""
+    plain = Job("speed", "graph", "multi30k-de-en.toml", ("train.shapes=12", "train.time=20s"), seconds=20)
+    compiled = ("train.shapes=12", "train.time=45s", "train.step=compiled-graph", RDROP)
     return [
-        Job(
-            "multi30k-ablation",
-            name,
-            "multi30k-de-en.toml",
-            (
-                "train.time=''",
-                f"train.steps={limits[passes]}",
-                f"train.validate_every={-(-limits[passes] // 4)}",
-                *more,
-            ),
-        )
-        for name, passes, more in ABLATION
+        plain,
+        replace(plain, name="rdrop", settings=(*plain.settings, RDROP)),
+        replace(plain, name="rdrop-compiled", settings=compiled, seconds=45),
     ]
 
 
@@ -174,6 +176,7 @@ def backtranslated(seconds: int) -> list[Job]:
 def suites(asked: argparse.Namespace) -> dict[str, list[Job]]:
     return {
         "multi30k-ablation": ablation(asked.steps),
+        "speed": speed(),
         "multi30k-timed": timed("multi30k", [("multi30k-de-en-35s.toml", 35), ("multi30k-de-en-150s.toml", 150)]),
         "europarl-timed": timed("europarl-de-en", [("europarl-de-en.toml", 200), ("europarl-de-en-600s.toml", 540)]),
         "auto": fitted(asked.seconds or 30),
@@ -201,7 +204,7 @@ HELD_OUT = 1000  # pairs at the end of Europarl that are validated on: its dev s
 
 
 def open_corpus(name: str, data: Path, out: Path, *, smoke: bool) -> Corpus:
-    """The corpus of a name, with the files that it needs written into OUT/texts."""
+    """The corpus of a name, with the files that it needs written into WORK/texts."""
     folder = out / "texts" / name
     if name.startswith("multi30k"):
         parts = {"": "multi30k/train", "valid_": "multi30k/val", "test_": "multi30k/test_2016_flickr"}
@@ -254,14 +257,14 @@ def settings_of(job: Job, corpus: Corpus, device: str, *, smoke: bool) -> Any:
     return absolute(fitted(recipe, *words, device=device)[0])
 
 
-def prepare(folder: Path, settings: Any, out: Path) -> None:
-    """A run folder that is ready to be trained. Tokenizers and encoded text are those of an earlier run, if there is one
-    with the same text and vocabulary."""
+def prepare(folder: Path, settings: Any, work: Path) -> None:
+    """A run folder that is ready to be trained. Tokenizers and encoded text are those of an earlier run, if there is
+    one with the same text and vocabulary."""
     from regard.runs.folder import Run  # noqa: PLC0415
     from regard.trainer.start import open_task  # noqa: PLC0415
 
     text = settings.text.model_dump(exclude={"sampling"}) | settings.data.model_dump()
-    kept = out / "prepared" / hashlib.sha256(json.dumps(text, default=str).encode()).hexdigest()[:12]
+    kept = work / "prepared" / hashlib.sha256(json.dumps(text, default=str).encode()).hexdigest()[:12]
     if not (kept / "data").exists():
         plain = settings.model_copy(update={"text": settings.text.model_copy(update={"sampling": False})})
         open_task(Run.create(kept, plain), lambda line: print(f"  {line}", flush=True))
@@ -292,6 +295,7 @@ class Driver:
         self.asked, self.waiting, self.ready = asked, jobs, dict[str, tuple[Path, list[list[str]]]]()
         self.running, self.done = list[Running](), dict[str, bool]()
         self.out: Path = asked.out
+        self.work: Path = asked.work
         self.over = asked.began + asked.deadline
         self.corpora = dict[str, Corpus]()
         self.environment = dict(os.environ) | {"OMP_NUM_THREADS": "2", "PYTHONUNBUFFERED": "1"}
@@ -329,17 +333,17 @@ class Driver:
 
     def corpus(self, name: str) -> Corpus:
         if name not in self.corpora:
-            self.corpora[name] = open_corpus(name, self.asked.data, self.out, smoke=self.asked.smoke)
+            self.corpora[name] = open_corpus(name, self.asked.data, self.work, smoke=self.asked.smoke)
         return self.corpora[name]
 
     def _commands(self, job: Job) -> tuple[Path, list[list[str]]]:
         """The run folder, and the commands of a job. The folder is made here, so that a training begins at once."""
-        folder, device = self.out / "runs" / job.key, ["--device", self.asked.device]
+        folder, device = self.work / "runs" / job.key, ["--device", self.asked.device]
         regard, here = [sys.executable, "-m", "regard"], [sys.executable, str(Path(__file__).absolute())]
-        first = self.out / "runs" / replace(job, name=job.after).key
+        first = self.work / "runs" / replace(job, name=job.after).key
         if job.verb == "backtranslate":
-            texts = monolingual(self.asked.data, self.out, smoke=self.asked.smoke)
-            more = ["--file", texts, "--out", str(self.out / "texts" / "synthetic"), "decode.beam=1", *device]
+            texts = monolingual(self.asked.data, self.work, smoke=self.asked.smoke)
+            more = ["--file", texts, "--out", str(self.work / "texts" / "synthetic"), "decode.beam=1", *device]
             return folder, [[*regard, "backtranslate", str(first), *more]]
         corpus = self.corpus(job.corpus)
         measure = [*here, "measure", str(folder), *device, "--out", str(self.out / "outputs" / job.key)]
@@ -350,8 +354,9 @@ class Driver:
         if job.packed:
             measure += ["--pack", str(self.out / f"{job.key}.tar.gz")]
         if job.verb == "train":
-            prepare(folder, settings_of(job, corpus, self.asked.device, smoke=self.asked.smoke), self.out)
-            return folder, [[*regard, "train", "--resume", str(folder), *device, "--quiet"], measure]
+            prepare(folder, settings_of(job, corpus, self.asked.device, smoke=self.asked.smoke), self.work)
+            train = [*regard, "train", "--resume", str(folder), *device, "--quiet"]
+            return folder, [train] if job.suite == "speed" else [train, measure]
         small = [each for each in SMOKE if not each.startswith("train.time")] if self.asked.smoke else []
         words = ["--source", corpus.files["source"], "--out", str(folder), "--preset", job.recipe, "--quiet"]
         changes = [each for each in job.settings if not (self.asked.smoke and each.startswith("train.time"))]
@@ -401,7 +406,7 @@ class Driver:
         path.parent.mkdir(parents=True, exist_ok=True)
         one.errors.append(path)
         environment = dict(self.environment)
-        if one.job.suite.endswith("timed"):
+        if one.job.suite.endswith("timed") or one.job.suite == "speed":
             environment["TORCHINDUCTOR_CACHE_DIR"] = tempfile.mkdtemp(prefix="inductor")
             environment["TRITON_CACHE_DIR"] = tempfile.mkdtemp(prefix="triton")
         command = one.commands.pop(0)
@@ -409,7 +414,7 @@ class Driver:
             one.process = subprocess.Popen(
                 command, stdout=subprocess.DEVNULL, stderr=errors, env=environment, start_new_session=True
             )
-        self.say(f"{one.job.key}: {' '.join(command[1:4]).replace(str(self.out), 'OUT')} …")
+        self.say(f"{one.job.key}: {' '.join(command[1:4]).replace(str(self.work), 'WORK')} …")
 
     def _enter(self, one: Running, failed: str) -> None:
         """The result of a job, or what is known of one that failed."""
@@ -437,6 +442,9 @@ def stop(one: Running) -> None:
         one.process.wait()
 
 
+MOMENTS = (5, 10, 15, 20, 25, 30, 40, 60)  # seconds: what was done by then shows what capture and compilation take
+
+
 def trained(folder: Path) -> dict[str, Any]:
     """What the log of a run tells: steps, seconds, speed, and the validation that was best."""
     path = folder / "log.jsonl"
@@ -448,8 +456,8 @@ def trained(folder: Path) -> dict[str, Any]:
     if not steps:
         return {}
     last = steps[-1]
-    reached = {str(at): max(event["step"] for event in early) for at in (5, 10, 15, 20, 30, 40, 60)
-               if last["seconds"] >= at and (early := [event for event in steps if event["seconds"] <= at])}  # fmt: skip
+    reached = {at: max((event["step"] for event in steps if event["seconds"] <= at), default=0) for at in MOMENTS}
+    reached = {at: step for at, step in reached.items() if at <= last["seconds"]}
     found = {"steps": last["step"], "seconds": round(last["seconds"], 1), "epochs": last["epoch"], "steps_at": reached}
     found["tokens_per_second"] = round(statistics.median(event["tokens_per_second"] for event in steps))
     curve = [[event["step"], round(event["loss"], 3), round(event["score"], 1)] for event in judged]
@@ -591,8 +599,7 @@ def sharing(asked: argparse.Namespace) -> Iterator[dict[str, str]]:
     try:
         yield environment
     finally:
-        with open(os.devnull, "wb") as nothing:
-            subprocess.run([control], input=b"quit\n", env=whole, stdout=nothing, stderr=nothing, check=False)
+        subprocess.run([control], input=b"quit\n", env=whole, capture_output=True, check=False, timeout=20)
 
 
 # The table.
@@ -605,14 +612,15 @@ def table(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
         rows.setdefault((result["suite"], result["name"]), []).append(result)
     summary = []
     for (suite, name), found in rows.items():
-        good = [each for each in found if "bleu" in each]
+        good = [each for each in found if "failed" not in each]
         row: dict[str, Any] = {"suite": suite, "name": name, "seeds": [each["seed"] for each in good]}
         for figure in ("bleu", "bleu_at_penalty", "valid_loss", "steps", "seconds", "tokens_per_second", "parameters"):
             values = [each[figure] for each in good if figure in each]
             if values:
                 row[figure] = round(statistics.mean(values), 3 if figure == "valid_loss" else 2)
-        row["valid_bleu"] = round(statistics.mean(each["valid_bleu"]["1.0"] for each in good), 2) if good else None
-        row["bleu_by_seed"] = [each["bleu"] for each in good]
+        if good and "valid_bleu" in good[0]:
+            row["valid_bleu"] = round(statistics.mean(each["valid_bleu"]["1.0"] for each in good), 2)
+        row["bleu_by_seed"] = [each["bleu"] for each in good if "bleu" in each]
         row |= {figure: found[-1][figure] for figure in ("gain", "gain_interval", "p") if figure in found[-1]}
         row |= {"failed": [each["failed"] for each in found if "failed" in each]} if len(good) < len(found) else {}
         summary.append(row)
@@ -662,10 +670,13 @@ def drive(asked: argparse.Namespace) -> None:
     asked.began = time.monotonic()
     asked.out = asked.out.absolute()
     asked.out.mkdir(parents=True, exist_ok=True)
+    asked.work = (asked.work or Path(tempfile.mkdtemp(prefix="recipes"))).absolute()
     known = suites(asked)
     jobs = [replace(job, seed=seed) for suite in asked.suite for seed in asked.seeds for job in known[suite]]
     jobs = [job for job in jobs if not asked.only or job.name in asked.only]
     with sharing(asked) as environment:
+        if asked.device == "cuda" and not environment:
+            asked.processes = min(asked.processes, IN_TURN)
         driver = Driver(asked, jobs)
         driver.environment |= environment
         signal.signal(signal.SIGTERM, lambda *_: setattr(driver, "over", 0.0))
@@ -675,9 +686,6 @@ def drive(asked: argparse.Namespace) -> None:
             for one in driver.running:
                 stop(one)
             print_table(asked.out)
-    if not asked.keep:
-        for part in ("runs", "prepared", "texts"):
-            shutil.rmtree(asked.out / part, ignore_errors=True)
 
 
 def arguments() -> argparse.Namespace:
@@ -691,11 +699,11 @@ def arguments() -> argparse.Namespace:
     run.add_argument("--seeds", nargs="+", type=int, default=[1])
     run.add_argument("--processes", type=int, default=8)
     run.add_argument("--deadline", type=float, default=580.0, help="seconds, from the start of this process")
-    run.add_argument("--steps", type=int, default=12_000, help="of the ablation, where each row is read once")
+    run.add_argument("--steps", type=int, default=10_000, help="of the ablation, where a row is read once")
     run.add_argument("--seconds", type=int, default=0, help="of a training in the suites auto, distil, backtranslate")
     run.add_argument("--device", default="cuda")
     run.add_argument("--no-service", action="store_true", help="do not start the multi-process service")
-    run.add_argument("--keep", action="store_true", help="keep run folders and texts")
+    run.add_argument("--work", type=Path, help="a folder for runs and texts, which another call may go on with")
     run.add_argument("--smoke", action="store_true", help="few pairs and steps, to try a suite out on a CPU")
     one = verbs.add_parser("measure")
     one.add_argument("run", type=Path)

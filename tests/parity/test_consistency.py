@@ -15,7 +15,7 @@ import tiny
 from regard.errors import SettingsError
 from regard.models.generator import EncoderDecoder
 from regard.nn import masks
-from regard.nn.consistency import Cut, divergence, r_drop, sim_cut, smoothed
+from regard.nn.consistency import Cut, Inconsistency, divergence, r_drop, sim_cut, smoothed
 from regard.nn.fast.output_loss import cross_entropy
 from regard.nn.observe import UNOBSERVED
 from regard.runs.folder import Run
@@ -114,10 +114,11 @@ def test_passes_that_do_not_differ_lose_what_one_does(task: TranslateTask, stati
     for how in ({"kind": "rdrop", "weight": 5.0}, {"kind": "simcut", "cut": 0.0}):
         changed = task.learn.consistency.model_copy(update=how)
         learn, task.learn = task.learn, task.learn.model_copy(update={"consistency": changed})
+        task.inconsistency = Inconsistency(changed.kind, changed.weight)
         torch.testing.assert_close(task(batch(), static=static), plain)
         torch.testing.assert_close(task.eval()(batch(), static=static), validated)  # not read twice
         task.train()
-        task.learn = learn
+        task.learn, task.inconsistency = learn, None
 
 
 @pytest.mark.parametrize("how", ["{kind='rdrop', weight=5.0}", "{kind='simcut'}"])

@@ -1,8 +1,9 @@
 """Subword sampling at the speed of a look-up: some ways to cut each word of a corpus are drawn beforehand, and a batch
 takes one of them for each of its words.
 
-Words are cut independently of each other, so drawing for words is drawing for sentences; that there are only `MOST` cuts
-of a word, fewer of a rare one, is the approximation. `Tokenizer.sample` draws anew every time: the written-out twin.
+Words are cut independently of each other, so drawing for words is drawing for sentences; that there are only `MOST`
+cuts of a word, fewer of a rare one, is the approximation. `Tokenizer.sample` draws anew every time: the written-out
+twin.
 """
 
 from __future__ import annotations

@@ -6,8 +6,10 @@ learn side by side and pay for the distance between their distributions P and Q 
 
 from __future__ import annotations
 
+from typing import Literal
+
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from regard.nn.fast.output_loss import widened
 from regard.nn.fast.random import uniform
@@ -41,6 +43,18 @@ def sim_cut(whole: Tensor, cut: Tensor, targets: Tensor, smoothing: float, weigh
     real, one, other = targets != PAD, widened(whole).log_softmax(1), widened(cut).log_softmax(1)
     lost = smoothed(one, targets, smoothing) + weight * divergence(one, other)
     return torch.where(real, lost, 0.0).sum()
+
+
+class Inconsistency(nn.Module):
+    """`r_drop` or `sim_cut` as a module, so that it can be compiled by itself: then no probabilities are stored."""
+
+    def __init__(self, kind: Literal["rdrop", "simcut"], weight: float) -> None:
+        super().__init__()
+        self.kind, self.weight = kind, weight
+
+    def forward(self, first: Tensor, second: Tensor, targets: Tensor, smoothing: float) -> Tensor:
+        loss = r_drop if self.kind == "rdrop" else sim_cut
+        return loss(first, second, targets, smoothing, self.weight)
 
 
 class Cut:

@@ -20,6 +20,7 @@ from torch.fx.experimental import _config as shapes
 from regard.data.batches import Batch, Batches, Stretch
 from regard.data.encoding import Examples, RowEncoder
 from regard.models.generator import Generator
+from regard.nn.consistency import Inconsistency
 from regard.nn.embeddings import longest_sequence
 from regard.nn.fast import random as chance
 from regard.nn.fast.output_loss import cross_entropy, linear_cross_entropy
@@ -197,7 +198,7 @@ class Task(nn.Module, ABC):
         for message in NOTES:
             warnings.filterwarnings("ignore", message)
         for part in self.modules():
-            if isinstance(part, EncoderLayer | DecoderLayer | CrossEntropy):
+            if isinstance(part, EncoderLayer | DecoderLayer | CrossEntropy | Inconsistency):
                 part.compile(dynamic=True, backend=backend)
 
     def token_loss(self, model: Generator, features: Tensor, targets: Tensor, *, static: bool = False) -> Tensor:

@@ -29,7 +29,7 @@ from regard.models.recurrent import BahdanauDecoder, ConditionalDecoder, LuongDe
 from regard.models.transformer import TransformerDecoder
 from regard.nn import masks
 from regard.nn.attention import Attention, InnerScore
-from regard.nn.consistency import Cut, r_drop, sim_cut
+from regard.nn.consistency import Cut, Inconsistency
 from regard.nn.fast import random as chance
 from regard.nn.fast.output_loss import widened
 from regard.nn.observe import UNOBSERVED, Observer, Unobserved
@@ -87,6 +87,8 @@ class TranslateTask(Task):
                 "at once; use a recurrent model, or 0"
             )
         self.baseline = _baseline(model)
+        how = learn.consistency
+        self.inconsistency = None if how.kind == "none" else Inconsistency(how.kind, how.weight)
         self._cuts: tuple[WordCuts, WordCuts] | None = None
         if sampling and len(train):
             self._cuts = self._drawn()
@@ -194,7 +196,7 @@ class TranslateTask(Task):
         return Ragged.of(sources), Ragged.of(targets)
 
     def forward(self, batch: Tensors, *, static: bool = False) -> Tensor:
-        twice = self.training and self.learn.consistency.kind != "none"
+        twice = self.training and self.inconsistency is not None
         batch = batch.twice() if twice else batch
         source = drop_words(batch.source, self.word_dropout)
         own = self._own_share()
@@ -218,14 +220,14 @@ class TranslateTask(Task):
     def _inconsistent(self, features: Tensor, targets: Tensor, *, static: bool) -> Tensor:
         """What a batch loses that went through the model twice: in the right words, and where the passes differ.
         ``static`` as in `token_loss`."""
-        how, (one, other), wanted = self.learn.consistency, features.chunk(2), targets[: len(targets) // 2]
+        assert self.inconsistency is not None
+        (one, other), wanted = features.chunk(2), targets[: len(targets) // 2]
         if static:
             one, other, wanted = one.flatten(0, 1), other.flatten(0, 1), wanted.flatten()
         else:
             real = wanted != PAD
             one, other, wanted = one[real], other[real], wanted[real]
-        loss = r_drop if how.kind == "rdrop" else sim_cut
-        return loss(self.model.project(one), self.model.project(other), wanted, self.smoothing, how.weight)
+        return self.inconsistency(self.model.project(one), self.model.project(other), wanted, self.smoothing)
 
     def _head(self) -> Head | None:
         if self.guided is None:

@@ -127,7 +127,48 @@ class Together(torch.optim.Optimizer):
     def step(self, closure: None = None) -> None:  # type: ignore[override]
         del closure
         for member in self.members:
+            for name in ("found_inf", "grad_scale"):  # what a captured step sets, to leave out steps
+                if hasattr(self, name):
+                    setattr(member, name, getattr(self, name))
             member.step()
+
+
+class CapturableMuon(torch.optim.Muon):
+    """Torch's Muon with the learning rate on the device, so that a CUDA graph can read it.
+
+    Muon's change is proportional to the rate, so torch's step is taken with rate 1 and then only a part of the way is
+    gone. A gradient that is not finite (``found_inf``) changes nothing.
+    """
+
+    found_inf: Tensor | None = None
+
+    @torch.no_grad()
+    def step(self, closure: None = None) -> None:  # type: ignore[override]
+        del closure
+        (group,) = self.param_groups
+        matrices = [each for each in group["params"] if each.grad is not None]
+        momenta = [state["momentum_buffer"] for each in matrices if (state := self.state[each])]
+        before, momenta_before = (list(torch._foreach_mul(each, 1.0)) if each else [] for each in (matrices, momenta))
+        rate, found = group["lr"], self.found_inf
+        if found is not None:
+            for each in matrices:
+                each.grad.masked_fill_(found > 0, 0.0)
+            rate = rate * (1 - found)
+        whole = {**group, "lr": 1.0}
+        self.param_groups = [whole]
+        super().step()  # type: ignore[no-untyped-call]
+        self.param_groups = [group]
+        _go_part(before, matrices, rate)
+        if found is not None and momenta:
+            _go_part(momenta_before, momenta, 1 - found)
+
+
+def _go_part(before: list[Tensor], now: list[Tensor], share: Tensor) -> None:
+    """``now ← before + share · (now − before)``"""
+    way = torch._foreach_sub(now, before)
+    torch._foreach_mul_(way, share)
+    torch._foreach_copy_(now, before)
+    torch._foreach_add_(now, way)
 
 
 def _inner(model: nn.Module) -> set[int]:
@@ -139,20 +180,26 @@ def _inner(model: nn.Module) -> set[int]:
 
 
 def _muon(
-    groups: list[dict[str, Any]], inner: set[int], momentum: float, weight_decay: float, betas: tuple[float, float]
+    groups: list[dict[str, Any]],
+    inner: set[int],
+    rate: float | Tensor,
+    *,
+    momentum: float,
+    weight_decay: float,
+    betas: tuple[float, float],
 ) -> torch.optim.Optimizer:
     """Muon for ``inner`` matrices: their momentum is brought to a matrix with all singular values near one (Jordan,
     2024), and scaled so that AdamW's learning rates fit (Liu et al., 2025); AdamW for all others."""
     found = [each for group in groups for each in group["params"] if id(each) in inner]
     rest = [{**group, "params": [each for each in group["params"] if id(each) not in inner]} for group in groups]
     rest = [group for group in rest if group["params"]]
-    members = list[torch.optim.Optimizer]()
+    members, capturable = list[torch.optim.Optimizer](), isinstance(rate, Tensor)
     if found:
-        scaled = "match_rms_adamw"
-        muon = torch.optim.Muon(found, lr=0.0, momentum=momentum, weight_decay=weight_decay, adjust_lr_fn=scaled)
-        members.append(muon)
+        kind, scaled = CapturableMuon if capturable else torch.optim.Muon, "match_rms_adamw"
+        own = rate.clone() if isinstance(rate, Tensor) else rate
+        members.append(kind(found, lr=own, momentum=momentum, weight_decay=weight_decay, adjust_lr_fn=scaled))  # type: ignore[arg-type]
     if rest:
-        members.append(torch.optim.AdamW(rest, lr=0.0, betas=betas, eps=1e-9, fused=True))
+        members.append(torch.optim.AdamW(rest, lr=rate, betas=betas, eps=1e-9, fused=True, capturable=capturable))
     return Together(*members)
 
 
@@ -181,7 +228,8 @@ def make_optimizer(
         case "sgd":
             return torch.optim.SGD(groups, lr=rate, momentum=momentum, fused=True)
         case "muon":
-            return _muon(groups, _inner(model), momentum, weight_decay, betas)
+            how = {"momentum": momentum, "weight_decay": weight_decay}
+            return _muon(groups, _inner(model), rate, betas=betas, **how)
         case _:
             assert_never(kind)
 

@@ -347,14 +347,13 @@ PAYS = 300.0  # seconds of training that win back the time to compile
 def step_kind(settings: TrainSettings, device: torch.device, workers: Workers) -> str:
     """The kind of step of the settings; `auto` chooses one. A kind that is not possible here is refused."""
     can_capture = device.type == "cuda" and workers.world == 1 and settings.accumulate == 1
-    can_capture = can_capture and settings.scheduled_sampling == 0 and settings.optimizer != "muon"
+    can_capture = can_capture and settings.scheduled_sampling == 0
     if settings.step == "auto":
         pays = can_compile() and (settings.seconds is None or settings.seconds >= PAYS)
         return ("compiled-graph" if pays else "graph") if can_capture else "eager"
     if settings.step in GRAPHS and not can_capture:
         raise SettingsError(
-            f"train.step = {settings.step}: needs one GPU, train.accumulate = 1, no scheduled sampling and another "
-            "optimizer than muon; use 'auto'"
+            f"train.step = {settings.step}: needs one GPU, train.accumulate = 1 and no scheduled sampling; use 'auto'"
         )
     return settings.step
 

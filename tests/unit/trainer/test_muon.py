@@ -11,11 +11,10 @@ from torch import nn
 import corpora_for_tests as small
 import regard
 import tiny
-from regard.errors import SettingsError
 from regard.runs.checkpoint import load_optimizer, optimizer_tensors
 from regard.settings import load_settings
 from regard.trainer.feed import ALONE
-from regard.trainer.optimizer import Together, make_optimizer, set_rate
+from regard.trainer.optimizer import CapturableMuon, Together, make_optimizer, set_rate
 from regard.trainer.start import start
 from regard.trainer.steps import step_kind
 
@@ -80,12 +79,45 @@ def test_what_muon_changes_is_nearly_orthogonal() -> None:
     assert float(sizes.max()) < 1.5
 
 
-def test_a_model_learns_with_it_and_steps_are_not_captured(tmp_path: Path) -> None:
+def test_a_rate_on_the_device_changes_what_a_rate_on_the_host_does() -> None:
+    host, device = nn.Linear(23, 7), nn.Linear(23, 7)
+    device.load_state_dict(host.state_dict())
+    how = {"weight_decay": 0.1, "momentum": 0.95, "second_moment": 0.98}
+    pair = [(host, made(host)), (device, make_optimizer("muon", device, **how, capturable=True))]
+    assert isinstance(pair[1][1].members[0], CapturableMuon)
+    for step in range(1, 6):
+        torch.manual_seed(step)
+        gradient = torch.randn(7, 23), torch.randn(7)
+        for model, optimizer in pair:
+            set_rate(optimizer, 0.02 / step)
+            model.weight.grad, model.bias.grad = (each.clone() for each in gradient)
+            optimizer.step()
+    torch.testing.assert_close(device.weight, host.weight)
+    torch.testing.assert_close(device.bias, host.bias)
+
+
+def test_a_gradient_that_is_not_finite_leaves_weights_and_momentum_as_they_were() -> None:
+    model = nn.Linear(23, 7)
+    optimizer = make_optimizer("muon", model, weight_decay=0.1, momentum=0.95, second_moment=0.98, capturable=True)
+    set_rate(optimizer, 0.02)
+    for number, found in ((1.0, 0.0), (torch.inf, 1.0)):
+        before = [each.detach().clone() for each in model.parameters()]
+        momentum = {name: value.clone() for name, value in optimizer_tensors(optimizer).items()}
+        model.weight.grad, model.bias.grad = torch.full((7, 23), number), torch.full((7,), number)
+        optimizer.found_inf, optimizer.grad_scale = torch.tensor(found), None
+        optimizer.step()
+        same = [torch.equal(one, other) for one, other in zip(before, model.parameters(), strict=True)]
+        assert all(same) == bool(found)
+    assert momentum
+    for name, value in optimizer_tensors(optimizer).items():
+        assert torch.equal(value, momentum[name])
+
+
+def test_a_model_learns_with_it_and_steps_are_captured(tmp_path: Path) -> None:
     notes = small.Notes()
     start(tmp_path / "run", small.settings("transformer-tiny", "train.optimizer=muon"), notes, device="cpu")
     losses = [validation.loss for validation in notes.validations]
     assert losses[-1] < losses[0]
     gpu = torch.device("cuda")
-    assert step_kind(load_settings("transformer-tiny", "train.optimizer=muon").train, gpu, ALONE) == "eager"
-    with pytest.raises(SettingsError, match="another optimizer than muon"):
-        step_kind(load_settings("transformer-tiny", "train.optimizer=muon", "train.step=graph").train, gpu, ALONE)
+    settings = load_settings("transformer-tiny", "train.optimizer=muon", "train.time=60s")
+    assert step_kind(settings.train, gpu, ALONE) == "graph"
