@@ -53,10 +53,11 @@ def test_a_compiled_step_is_the_eager_step_and_one_graph_for_all_shapes(
     assert counters["stats"]["unique_graphs"] == 1
 
 
-def test_compiled_parts_give_the_eager_loss_with_one_graph_a_kind_of_part(tmp_path: Path) -> None:
+@pytest.mark.parametrize("more", [(), ("train.consistency={kind='simcut', cut=0.0}",)])
+def test_compiled_parts_give_the_eager_loss_with_one_graph_a_kind_of_part(more: tuple[str], tmp_path: Path) -> None:
     torch._dynamo.reset()
     counters.clear()
-    settings = small.settings("transformer-tiny", "model.dropout=0.0")
+    settings = small.settings("transformer-tiny", "model.dropout=0.0", *more)
     task = open_task(Run.create(tmp_path / "run", settings), small.Notes().tell).train()
     batches = [Tensors.of(batch, CPU) for batch in Batches(task.train_examples, 128).epoch(0)]
     batches = [batch for batch in batches if batch.source.shape != batch.target_in.shape][:4]

@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
@@ -18,6 +20,7 @@ from regard.nn import masks
 from regard.text.vocabulary import END, PAD
 
 ROWS = 512  # features projected onto the vocabulary at once
+ORDERS = 6  # chrF compares sequences of up to so many letters
 
 
 @torch.no_grad()
@@ -82,12 +85,31 @@ def utilities(samples: Sequence[str]) -> list[float]:
     Samples stand for the model's distribution, so that this mean is the expected quality of an output when the
     truth is drawn from the model. A text that was drawn more than once counts as often, and is compared once.
     """
-    from sacrebleu.metrics.chrf import CHRF  # only when it is used
+    counts = Counter(samples)
+    agreement = chrf_of_all(list(counts)) @ np.array(list(counts.values()), float) / max(1, len(samples))
+    total = dict(zip(counts, agreement.tolist(), strict=True))
+    return [total[text] for text in samples]
 
-    metric, counts = CHRF(), Counter(samples)
 
-    def agreement(text: str, other: str) -> float:
-        return 100.0 if text == other else metric.sentence_score(text, [other]).score
-
-    total = {text: sum(times * agreement(text, other) for other, times in counts.items()) for text in counts}
-    return [total[text] / len(samples) for text in samples]
+def chrf_of_all(texts: Sequence[str]) -> NDArray[np.float64]:
+    """Sentence chrF (Popović, 2015) of every text, with every text as the reference, (N, N), as sacreBLEU computes it;
+    a text is wholly like itself. The n-grams of each are counted once."""
+    precision = np.zeros((len(texts), len(texts)))
+    recall, orders = np.zeros_like(precision), np.zeros_like(precision)
+    letters = ["".join(text.split()) for text in texts]
+    for order in range(1, ORDERS + 1):
+        grams = [Counter(text[place : place + order] for place in range(len(text) - order + 1)) for text in letters]
+        known = {gram: place for place, gram in enumerate({gram for each in grams for gram in each})}
+        table = np.zeros((len(texts), len(known)), np.int64)
+        for row, each in zip(table, grams, strict=True):
+            row[[known[gram] for gram in each]] = list(each.values())
+        sums = table.sum(1)
+        common = np.stack([np.minimum(row, table).sum(1) for row in table]) if len(texts) else precision
+        both = (sums[:, None] > 0) & (sums > 0)
+        precision += np.divide(common, sums[:, None], out=np.zeros_like(precision), where=both)
+        recall += np.divide(common, sums, out=np.zeros_like(recall), where=both)
+        orders += both
+    found = np.divide(5 * precision * recall, (4 * precision + recall) * orders, where=precision + recall > 0,
+                      out=np.zeros_like(precision))  # β = 2  # fmt: skip
+    np.fill_diagonal(found, 1.0)
+    return 100 * found
