@@ -6,7 +6,7 @@ built.
 
 from __future__ import annotations
 
-from regard.settings.fitting import NO_LIMIT, Extent, Machine, choose, fit
+from regard.settings.fitting import NO_LIMIT, Extent, Machine, careful, choose, fit
 from regard.settings.loading import load_settings, preset_names, read_settings
 from regard.settings.schema import (
     AdaptSettings,
@@ -60,6 +60,7 @@ __all__ = [
     "TransformerModel",
     "VectorSettings",
     "WindowSettings",
+    "careful",
     "choose",
     "fit",
     "load_settings",

@@ -6,6 +6,7 @@ small steps learns most, and a learning rate that is zero at the end of the time
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +16,9 @@ NO_LIMIT = 1_000_000  # steps, where the time is the limit
 SUBWORDS = ("bpe", "unigram")
 FOREIGN = ("sentencepiece", "subword-nmt", "byte-bpe")
 LETTERS_A_PIECE = dict.fromkeys((*SUBWORDS, *FOREIGN), 4.0) | {"word": 5.0, "space": 6.0}  # of other tokenizers 1
-OPERATIONS = {"cpu": 40e9, "gpu": 1e13}  # a second, of a thread or a GPU, in trainings of small models
+OPERATIONS = {"cpu": 40e9, "gpu": 3e13}  # a second, of a thread or a GPU, in trainings of small models
+OFTEN = 20  # times through the corpus from which on words are cut in other ways each time, and twice that words hidden
+LARGE = 200_000  # rows from which on they are not
 
 
 @dataclass(frozen=True)
@@ -55,8 +58,7 @@ def choose(known: Settings, corpus: Extent, machine: Machine) -> tuple[str, tupl
         return "lstm", (*words, "model.width=128", "model.hidden=128", *letters)
     tie = ("model.tie=all",) if task == "translate" and known.text.joint and read else ()
     if machine.gpu:
-        size = "tiny" if corpus.rows < 5_000 else "small" if corpus.rows < 500_000 else "base"
-        return f"transformer-{size}", tie
+        return f"transformer-{'small' if corpus.rows < 500_000 else 'base'}", tie
     if corpus.rows < 10_000 or (seconds is not None and seconds <= 1200):  # too little time for a larger model
         return "transformer-tiny", ("model.hidden=512", *tie)
     if corpus.rows < 200_000:
@@ -64,6 +66,26 @@ def choose(known: Settings, corpus: Extent, machine: Machine) -> tuple[str, tupl
         shape = ("model.width=192", "model.hidden=768", "model.encoder_depth=2", "model.decoder_depth=2")
         return "transformer-small", (f"about='{about}'", *shape, *tie)
     return "transformer-small", tie
+
+
+def careful(settings: Settings, corpus: Extent, machine: Machine) -> tuple[str, ...]:
+    """Overrides against learning a text by heart: the more often it will be read, the more dropout (Araabi and Monz,
+    2020), and the words of a small text are cut differently each time (Provilkov et al., 2020)."""
+    if settings.task != "translate" or settings.text.source.kind != "text" or settings.train.base:
+        return ()
+    made, train = fit(settings, corpus, machine)[0], settings.train
+    pieces, tokens = _pieces(made, corpus), float(made.train.steps * made.train.batch * made.train.accumulate)
+    if train.seconds is not None:
+        tokens = min(tokens, train.seconds * machine.operations / (6 * _working(made)))
+    passes = tokens / max(1.0, pieces)
+    dropout = round(min(0.4, max(0.1, 0.1 + 0.18 * math.log10(max(passes, 1.0) / 8))), 2)
+    small = corpus.rows < LARGE
+    sampling = small and passes >= OFTEN and settings.text.tokenizer in SUBWORDS
+    return (
+        f"model.dropout={dropout}",
+        *(("text.sampling=true",) if sampling else ()),
+        *(("train.word_dropout=0.1",) if small and passes >= 2 * OFTEN else ()),
+    )
 
 
 def fit(settings: Settings, corpus: Extent, machine: Machine) -> tuple[Settings, str]:

@@ -23,7 +23,7 @@ from regard.runs import checkpoint
 from regard.runs.checkpoint import Checkpoint
 from regard.runs.folder import SETTINGS, Progress, Run, belongs, flat, occupied, steps
 from regard.runs.log import Listener, Log, clock
-from regard.settings import NO_LIMIT, Machine, Settings, choose, fit, load_settings, parse_time
+from regard.settings import NO_LIMIT, Machine, Settings, careful, choose, fit, load_settings, parse_time
 from regard.tasks import vectors
 from regard.tasks.corpus import Files, Material, extent, general_material, materials
 from regard.tasks.linking import guided
@@ -81,6 +81,7 @@ def fitted(preset: str | Path, *overrides: str, device: str = "auto") -> tuple[S
     if not preset:
         name, changes = choose(known, corpus, machine)
         known = load_settings(name, *changes, *overrides)
+        known = load_settings(name, *changes, *careful(known, corpus, machine), *overrides)
     return fit(known, corpus, machine)
 
 

@@ -10,6 +10,7 @@ from regard.settings import (
     Machine,
     Settings,
     TransformerModel,
+    careful,
     choose,
     fit,
     load_settings,
@@ -87,7 +88,7 @@ def test_more_rows_or_a_gpu_get_a_larger_model() -> None:
     assert width(30_000, LAPTOP, "5m") == 128
     assert width(30_000, LAPTOP) == 192
     assert width(300_000, LAPTOP, "3h") == 256
-    assert [width(rows, GPU) for rows in (3_000, 30_000, 3_000_000)] == [128, 256, 512]
+    assert [width(rows, GPU) for rows in (3_000, 30_000, 3_000_000)] == [256, 256, 512]
 
 
 def test_labels_get_a_model_that_reads_both_ways() -> None:
@@ -121,3 +122,26 @@ def test_the_depth_of_a_transformer_is_that_of_both_its_halves() -> None:
     model = load_settings("transformer-small", "model.depth=4", "model.decoder_depth=2").model
     assert isinstance(model, TransformerModel)
     assert (model.encoder_depth, model.decoder_depth) == (4, 2)
+
+
+def test_the_more_often_a_text_is_read_the_more_dropout() -> None:
+    def made(rows: int, machine: Machine, time: str) -> Settings:
+        known, corpus = load_settings("transformer-tiny", f"train.time='{time}'"), Extent(rows, rows * 140, 90)
+        name, changes = choose(known, corpus, machine)
+        known = load_settings(name, *changes, f"train.time='{time}'")
+        return load_settings(name, *changes, *careful(known, corpus, machine))
+
+    quick, long, short = made(28_000, LAPTOP, "5m"), made(28_000, GPU, "150s"), made(28_000, GPU, "10s")
+    assert (quick.model.dropout, quick.text.sampling, quick.train.word_dropout) == (0.1, False, 0.0)
+    assert 0.3 <= long.model.dropout <= 0.4
+    assert (long.text.sampling, long.train.word_dropout) == (True, 0.1)
+    assert quick.model.dropout < short.model.dropout < long.model.dropout
+    assert made(2_000, GPU, "30s").model.dropout == 0.4
+    assert not made(2_000_000, GPU, "9h").text.sampling
+
+
+def test_no_care_is_taken_where_a_model_is_no_translator_or_begins_with_trained_weights() -> None:
+    assert not careful(load_settings("gru", "task=language"), MULTI30K, GPU)
+    assert not careful(load_settings("transformer-tiny", "train.base=demo"), MULTI30K, GPU)
+    sampled = careful(load_settings("transformer-small", "text.tokenizer=word", "train.time=150s"), MULTI30K, GPU)
+    assert not any(change.startswith("text.sampling") for change in sampled)
