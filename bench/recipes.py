@@ -39,7 +39,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 CONFIGS = Path(__file__).parent.parent / "configs"
-PENALTIES = (0.6, 0.8, 1.0, 1.2, 1.4, 1.6)  # of length, of which the best is chosen on the validation text
+PENALTIES = (0.6, 1.0, 1.4)  # of length, of which the best is chosen on the validation text
 IN_TURN = 3  # processes at once where the GPU serves them in turn: more would only end later
 PIECE = 15 << 20  # bytes of a part of a packed run at the most
 STARTS, MEASURES = 15.0, 20.0  # seconds that a process needs before its first step, and a measurement, at the most

@@ -18,6 +18,7 @@ FOREIGN = ("sentencepiece", "subword-nmt", "byte-bpe")
 LETTERS_A_PIECE = dict.fromkeys((*SUBWORDS, *FOREIGN), 4.0) | {"word": 5.0, "space": 6.0}  # of other tokenizers 1
 OPERATIONS = {"cpu": 40e9, "gpu": 3e13}  # a second, of a thread or a GPU, in trainings of small models
 OFTEN = 20  # times through the corpus from which on words are cut in other ways each time, and twice that words hidden
+MUCH = 0.2  # dropout
 LARGE = 200_000  # rows from which on they are not
 
 
@@ -121,7 +122,9 @@ def _fit_train(
     batch = min(max(min(batch, pieces / (20 if given.base else 8)), 256, settings.data.longest), largest)
     batch = given.batch if "batch" in given.model_fields_set else int(batch) // 128 * 128 or 128
     epoch = max(1.0, pieces / (batch * given.accumulate))
-    passes, fewest = (100, 3000) if within is not None else (min(40, max(3, 2_500_000 / max(1, corpus.rows))), 1500)
+    passes, fewest = min(40, max(3, 2_500_000 / max(1, corpus.rows))), 1500
+    if within is not None:  # a model that cannot learn the text by heart may read it more often
+        passes, fewest = 300 if settings.model.dropout > MUCH else 100, 3000
     if given.base:  # a trained model needs fewer passes, and forgets with more
         passes, fewest = min(10, max(2, 500_000 / max(1, corpus.rows))), 100
     steps = given.steps if "steps" in given.model_fields_set else min(NO_LIMIT, _rounded(max(fewest, passes * epoch)))
