@@ -152,11 +152,11 @@ def distilled(seconds: int) -> list[Job]:
         (*LARGE, "model.dropout=0.4", f"train.time={seconds}s"), seconds=seconds, packed=True,
     )  # fmt: skip
     student = replace(teacher, name="student", recipe="transformer-student", verb="distil", after="teacher")
-    one = ("model.decoder_depth=1", "model.tie=all", f"train.time={seconds}s", "train.word_dropout=0.1")
+    how = ("model.tie=all", "model.dropout=0.25", "train.word_dropout=0.1", f"train.time={seconds}s")
     return [
         teacher,
-        replace(student, settings=("model.tie=all", "train.word_dropout=0.1", f"train.time={seconds}s")),
-        replace(student, name="student-one-layer", settings=one),
+        replace(student, settings=how),
+        replace(student, name="student-one-layer", settings=(*how, "model.decoder_depth=1")),
     ]
 
 
