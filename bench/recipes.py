@@ -85,23 +85,21 @@ class Job:
 
 # The suites.
 
-RDROP = "train.consistency={kind='rdrop', weight=5.0}"
+RDROP = "train.consistency={kind='rdrop', weight=2.0}"
+ROTARY = ("model.positions=rotary", "model.activation=swiglu", "model.hidden=704")
 WIDE = ("model.width=512", "model.heads=8", "train.rate=1.5e-3")
 ABLATION: dict[str, tuple[bool, tuple[str, ...]]] = {  # whether a row is read twice, and what is changed
     "plain": (False, ()),
     "rdrop": (True, (RDROP,)),
+    "rotary": (False, ROTARY),
+    "rotary-rdrop": (True, (*ROTARY, RDROP)),
     "sampling": (False, ("text.sampling=true",)),
-    "sampling-rdrop": (True, ("text.sampling=true", RDROP)),
-    "rdrop-light": (True, ("train.consistency={kind='rdrop', weight=2.0}", "model.dropout=0.3")),
+    "simcut": (True, ("train.consistency={kind='simcut', weight=1.0}",)),
+    "wide-rotary-rdrop": (True, (*WIDE, *ROTARY, "model.hidden=1024", RDROP)),
     "muon": (False, ("train.optimizer=muon", "train.momentum=0.95")),
-    "rdrop-wide": (True, (*WIDE, RDROP)),
-    "modern": (False, ("model.positions=rotary", "model.activation=swiglu", "model.hidden=704", "model.norm=rms")),
-    "simcut": (True, ("train.consistency={kind='simcut', weight=3.0}", "train.word_dropout=0")),
-    "wide": (False, (*WIDE, "model.dropout=0.4")),
     "small-vocabulary": (False, ("text.size=4000",)),
     "plain-fewer": (True, ()),  # as many steps as the recipes that read every row twice
     "attention-dropout": (False, ("model.attention_dropout=0.1",)),
-    "deep": (False, ("model.encoder_depth=6",)),
 }
 SHARE = 0.6  # of the steps, where every row is read twice: about the same time
 
@@ -111,7 +109,7 @@ def ablation(steps: int) -> list[Job]:
     made = []
     for name, (twice, more) in ABLATION.items():
         limit = round(steps * (SHARE if twice else 1.0))
-        how = ("train.time=''", f"train.steps={limit}", f"train.validate_every={-(-limit // 4)}")
+        how = ("train.time=''", f"train.steps={limit}", f"train.validate_every={-(-limit // 2)}", "model.dropout=0.3")
         made.append(Job("multi30k-ablation", name, "multi30k-de-en.toml", (*how, *more)))
     return made
 
@@ -143,16 +141,11 @@ def fitted(seconds: int) -> list[Job]:
     ]
 
 
-LARGE = ("model.width=512", "model.heads=8", "model.encoder_depth=6", "model.decoder_depth=6", "train.rate=1e-3")
-
-
 def distilled(seconds: int) -> list[Job]:
-    teacher = Job(
-        "distil", "teacher", "multi30k-de-en.toml",
-        (*LARGE, "model.dropout=0.4", f"train.time={seconds}s"), seconds=seconds, packed=True,
-    )  # fmt: skip
+    limit = f"train.time={seconds}s"
+    teacher = Job("distil", "teacher", "multi30k-de-en-150s.toml", (limit,), seconds=seconds, packed=True)
     student = replace(teacher, name="student", recipe="transformer-student", verb="distil", after="teacher")
-    how = ("model.tie=all", "model.dropout=0.25", "train.word_dropout=0.1", f"train.time={seconds}s")
+    how = (*ROTARY, "model.tie=all", "model.dropout=0.2", "train.word_dropout=0.1", limit)
     return [
         teacher,
         replace(student, settings=how),
@@ -162,7 +155,8 @@ def distilled(seconds: int) -> list[Job]:
 
 def backtranslated(seconds: int) -> list[Job]:
     limit = (f"train.time={seconds}s",)
-    plain = Job("backtranslate", "without", "transformer-small", (*limit, "model.dropout=0.3"), "europarl-20k", seconds)
+    how = (*limit, *ROTARY, "model.tie=all", "model.dropout=0.3", "train.word_dropout=0.1")
+    plain = Job("backtranslate", "without", "transformer-small", how, "europarl-20k", seconds)
     reverse = replace(plain, name="reverse", corpus="europarl-20k-reverse", packed=False)
     pairs = replace(plain, name="pairs", verb="backtranslate", after="reverse", seconds=0.0)
     return [
@@ -178,7 +172,9 @@ def suites(asked: argparse.Namespace) -> dict[str, list[Job]]:
         "multi30k-ablation": ablation(asked.steps),
         "speed": speed(),
         "multi30k-timed": timed("multi30k", [("multi30k-de-en-35s.toml", 35), ("multi30k-de-en-150s.toml", 150)]),
-        "europarl-timed": timed("europarl-de-en", [("europarl-de-en.toml", 200), ("europarl-de-en-600s.toml", 540)]),
+        "europarl-timed": timed(
+            "europarl-de-en", [("europarl-de-en-200s.toml", 200), ("europarl-de-en-600s.toml", 520)]
+        ),
         "auto": fitted(asked.seconds or 30),
         "distil": distilled(asked.seconds or 100),
         "backtranslate": backtranslated(asked.seconds or 120),
