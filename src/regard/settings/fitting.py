@@ -17,9 +17,10 @@ SUBWORDS = ("bpe", "unigram")
 FOREIGN = ("sentencepiece", "subword-nmt", "byte-bpe")
 LETTERS_A_PIECE = dict.fromkeys((*SUBWORDS, *FOREIGN), 4.0) | {"word": 5.0, "space": 6.0}  # of other tokenizers 1
 OPERATIONS = {"cpu": 40e9, "gpu": 3e13}  # a second, of a thread or a GPU, in trainings of small models
-OFTEN = 20  # times through the corpus from which on words are cut in other ways each time, and twice that words hidden
+OFTEN = 40  # times through the corpus from which on some words are hidden
+VERY_OFTEN = 100  # and from which on each row is read twice, with dropout of its own (R-Drop)
 MUCH = 0.2  # dropout
-LARGE = 200_000  # rows from which on they are not
+ROTARY = ("model.positions=rotary", "model.activation=swiglu", "model.hidden=704")  # as many weights as 1024 with ReLU
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ def choose(known: Settings, corpus: Extent, machine: Machine) -> tuple[str, tupl
         return "lstm", (*words, "model.width=128", "model.hidden=128", *letters)
     tie = ("model.tie=all",) if task == "translate" and known.text.joint and read else ()
     if machine.gpu:
-        return f"transformer-{'small' if corpus.rows < 500_000 else 'base'}", tie
+        return ("transformer-small", (*ROTARY, *tie)) if corpus.rows < 500_000 else ("transformer-base", tie)
     if corpus.rows < 10_000 or (seconds is not None and seconds <= 1200):  # too little time for a larger model
         return "transformer-tiny", ("model.hidden=512", *tie)
     if corpus.rows < 200_000:
@@ -71,21 +72,21 @@ def choose(known: Settings, corpus: Extent, machine: Machine) -> tuple[str, tupl
 
 def careful(settings: Settings, corpus: Extent, machine: Machine) -> tuple[str, ...]:
     """Overrides against learning a text by heart: the more often it will be read, the more dropout (Araabi and Monz,
-    2020), and the words of a small text are cut differently each time (Provilkov et al., 2020)."""
+    2020), then hidden words, then R-Drop."""
     if settings.task != "translate" or settings.text.source.kind != "text" or settings.train.base:
         return ()
     made, train = fit(settings, corpus, machine)[0], settings.train
-    pieces, tokens = _pieces(made, corpus), float(made.train.steps * made.train.batch * made.train.accumulate)
+    tokens = float(made.train.steps * made.train.batch * made.train.accumulate)
     if train.seconds is not None:
-        tokens = min(tokens, train.seconds * machine.operations / (6 * _working(made)))
-    passes = tokens / max(1.0, pieces)
-    dropout = round(min(0.4, max(0.1, 0.1 + 0.18 * math.log10(max(passes, 1.0) / 8))), 2)
-    small = corpus.rows < LARGE
-    sampling = small and passes >= OFTEN and settings.text.tokenizer in SUBWORDS
+        within = train.seconds * machine.operations / (6 * _working(made))
+        tokens = min(tokens, within) if "steps" in train.model_fields_set else within
+    passes = tokens / max(1.0, _pieces(made, corpus))
+    twice = passes >= VERY_OFTEN and machine.gpu
+    dropout = round(min(0.3 if twice else 0.4, max(0.1, 0.1 + 0.18 * math.log10(max(passes, 1.0) / 8))), 2)
     return (
         f"model.dropout={dropout}",
-        *(("text.sampling=true",) if sampling else ()),
-        *(("train.word_dropout=0.1",) if small and passes >= 2 * OFTEN else ()),
+        *(("train.word_dropout=0.1",) if passes >= OFTEN else ()),
+        *(("train.consistency={kind='rdrop', weight=2.0}",) if twice else ()),
     )
 
 

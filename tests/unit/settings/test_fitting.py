@@ -132,16 +132,13 @@ def test_the_more_often_a_text_is_read_the_more_dropout() -> None:
         return load_settings(name, *changes, *careful(known, corpus, machine))
 
     quick, long, short = made(28_000, LAPTOP, "5m"), made(28_000, GPU, "150s"), made(28_000, GPU, "10s")
-    assert (quick.model.dropout, quick.text.sampling, quick.train.word_dropout) == (0.1, False, 0.0)
-    assert 0.3 <= long.model.dropout <= 0.4
-    assert (long.text.sampling, long.train.word_dropout) == (True, 0.1)
+    assert (quick.model.dropout, quick.train.word_dropout, quick.train.consistency.kind) == (0.1, 0.0, "none")
+    assert (long.model.dropout, long.train.word_dropout, long.train.consistency.kind) == (0.3, 0.1, "rdrop")
     assert quick.model.dropout < short.model.dropout < long.model.dropout
-    assert made(2_000, GPU, "30s").model.dropout == 0.4
-    assert not made(2_000_000, GPU, "9h").text.sampling
+    assert short.train.consistency.kind == "none"
+    assert made(2_000, LAPTOP, "9h").train.consistency.kind == "none"
 
 
 def test_no_care_is_taken_where_a_model_is_no_translator_or_begins_with_trained_weights() -> None:
     assert not careful(load_settings("gru", "task=language"), MULTI30K, GPU)
     assert not careful(load_settings("transformer-tiny", "train.base=demo"), MULTI30K, GPU)
-    sampled = careful(load_settings("transformer-small", "text.tokenizer=word", "train.time=150s"), MULTI30K, GPU)
-    assert not any(change.startswith("text.sampling") for change in sampled)
