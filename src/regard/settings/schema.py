@@ -447,7 +447,7 @@ class ConsistencySettings(Frozen):
     """R-Drop: two passes with dropout of their own; SimCut: a whole sentence and one with tokens hidden. A step takes
     twice as long."""
     weight: Annotated[float, Field(gt=0)] = 3.0
-    """Of the divergence, beside the cross-entropy; 5 is usual for R-Drop, 3 for SimCut."""
+    """Of the divergence, beside the cross-entropy; the papers have 5 for R-Drop and 3 for SimCut, in long trainings."""
     cut: Share = 0.05
     """Of SimCut: the share of tokens, on both sides, that are hidden."""
 
@@ -492,7 +492,7 @@ class TrainSettings(Frozen):
     """`{kind = "guided"}` trains one head of the cross-attention to align words; it is then the run's aligner."""
     consistency: ConsistencySettings = ConsistencySettings()
     """Every row goes through the model twice, and both predictions must agree, against learning small corpora by heart:
-    `{kind = "rdrop", weight = 5.0}` or `{kind = "simcut"}`."""
+    `{kind = "rdrop", weight = 2.0}` or `{kind = "simcut"}`."""
     batch: Count = 4096
     """Padded tokens a side in a batch."""
     accumulate: Count = 1
