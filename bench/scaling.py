@@ -31,7 +31,7 @@ from peers.regard import Regard, make_model
 from regard.decode.fused import Fused
 from regard.decode.rules import Beam
 from regard.decode.search import search
-from regard.trainer.feed import Workers
+from regard.trainer.workers import Workers
 
 ROOT = Path(__file__).parents[1]
 TOKENS = 1024  # a side, in every batch of a length, width or depth

@@ -14,7 +14,6 @@ import tiny
 from regard.errors import SettingsError
 from regard.runs.checkpoint import load_optimizer, optimizer_tensors
 from regard.settings import load_settings
-from regard.trainer.feed import ALONE
 from regard.trainer.optimizer import Together, make_optimizer, set_rate
 from regard.trainer.start import start
 from regard.trainer.steps import step_kind
@@ -86,6 +85,6 @@ def test_a_model_learns_with_it_and_steps_are_not_captured(tmp_path: Path) -> No
     losses = [validation.loss for validation in notes.validations]
     assert losses[-1] < losses[0]
     gpu = torch.device("cuda")
-    assert step_kind(load_settings("transformer-tiny", "train.optimizer=muon").train, gpu, ALONE) == "eager"
+    assert step_kind(load_settings("transformer-tiny", "train.optimizer=muon").train, gpu) == "eager"
     with pytest.raises(SettingsError, match="another optimizer than muon"):
-        step_kind(load_settings("transformer-tiny", "train.optimizer=muon", "train.step=graph").train, gpu, ALONE)
+        step_kind(load_settings("transformer-tiny", "train.optimizer=muon", "train.step=graph").train, gpu)
