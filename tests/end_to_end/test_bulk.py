@@ -71,6 +71,30 @@ def test_pairs_are_scored_in_shards_as_by_one_process(how: tuple[str, ...], text
     assert (tmp_path / "many").read_bytes() == (tmp_path / "one").read_bytes()
 
 
+@pytest.mark.parametrize("decode", ["decode.beam=1", "decode.best=2"])
+def test_a_test_set_is_measured_in_shards_as_by_one_process(
+    decode: str, texts: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    """All figures with their intervals, and the translations; only who merges measures."""
+    files = ["--source", str(texts / "in.en.gz"), "--target", str(texts / "in.fr"), "--device", "cpu", "--json", decode]
+    assert run(["evaluate", "demo", *files, "--out", str(tmp_path / "one")]) == 0
+    one, shown = capsys.readouterr().out, []
+    for number in (2, 1, 2):
+        shard = ["--shard", f"{number}/2", "bulk.lines=7", "--out", str(tmp_path / "many")]
+        assert run(["evaluate", "demo", *files, *shard]) == 0
+        shown.append(capsys.readouterr().out)
+    assert shown == ["", one, one]
+    assert '"low"' in one
+    assert (tmp_path / "many").read_bytes() == (tmp_path / "one").read_bytes()
+
+
+@pytest.mark.parametrize("words", [["--hypotheses", "in.fr", "--out", "x"], []])
+def test_what_is_not_translated_is_not_divided(words: list[str], texts: Path, capsys: Capture) -> None:
+    files = ["--source", str(texts / "in.en.gz"), "--target", str(texts / "in.fr"), *words]
+    assert run(["evaluate", "demo", *files, "--shard", "1/2"]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
 def test_a_killed_process_is_started_again_and_does_the_rest(texts: Path, tmp_path: Path, capsys: Capture) -> None:
     out, done = tmp_path / "many", tmp_path / "many.blocks"
     words = [
