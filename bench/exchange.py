@@ -33,7 +33,7 @@ from regard.trainer.loop import begin_chance, step_seed
 from regard.trainer.optimizer import make_optimizer
 from regard.trainer.start import open_task
 from regard.trainer.steps import GRAPHS, EagerStep, GraphStep, TrainStep, uses_bfloat16
-from regard.trainer.workers import ALONE, Exchange
+from regard.trainer.workers import ALONE, BUCKET, Exchange
 
 RATE = 3e-4
 BATCHES = 24  # different ones, over and over
@@ -104,6 +104,7 @@ def measured(size: str, kind: str, tokens: int, rounds: int, device: torch.devic
         "kind": kind,
         "tokens": tokens,
         "backend": dist.get_backend(),
+        "bucket": BUCKET,
         "steps": alone.taken,
         "first_seconds": round(captured, 1),
         "alone_ms": round(medians["alone"], 3),
