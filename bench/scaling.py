@@ -211,6 +211,7 @@ def member(rounds: int) -> None:
     if rank == 0:
         speed = whole.tokens / statistics.median(times[2:])
         print(json.dumps({"tokens_per_second": speed, "cpu_ms": 1000 * statistics.median(cpu[2:])}))
+    together.wait()  # see `regard.trainer.workers`
     dist.destroy_process_group()
 
 

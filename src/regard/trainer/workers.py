@@ -86,7 +86,8 @@ def workers(device: torch.device) -> Iterator[Workers]:
             _groups["host"] = dist.new_group(backend="gloo")
     finished = False
     try:
-        yield Workers(rank, world)
+        yield (together := Workers(rank, world))
+        together.wait()  # after a last `sum` gloo would still hold its numbers while the interpreter ends, and abort
         finished = True
     finally:
         _groups.clear()
