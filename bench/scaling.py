@@ -31,7 +31,7 @@ from peers.regard import Regard, make_model
 from regard.decode.fused import Fused
 from regard.decode.rules import Beam
 from regard.decode.search import search
-from regard.trainer.feed import Workers
+from regard.trainer.workers import Workers
 
 ROOT = Path(__file__).parents[1]
 TOKENS = 1024  # a side, in every batch of a length, width or depth
@@ -56,7 +56,7 @@ SIZES = {
     "depth": (1, 2, 4, 8),
     "batch": (256, 512, 1024, 2048, 4096),
     "beam": (1, 2, 4, 8, 16),
-    "processes": (1, 2),
+    "processes": (1, 2, 4),
 }
 MODELS = {
     "length": ("transformer", "bahdanau", "luong"),
@@ -152,23 +152,28 @@ def grown(part: str, model: str, options: argparse.Namespace) -> dict[str, objec
 
 
 def together(options: argparse.Namespace) -> dict[str, object]:
-    """One batch of sentences shared by 1 and by 2 processes of one thread each, which agree over gloo."""
-    speeds: dict[int, list[float]] = {size: [] for size in SIZES["processes"]}
+    """One batch of sentences shared by 1, 2 and 4 processes of one thread each, which agree over gloo."""
+    found: dict[int, list[dict[str, float]]] = {size: [] for size in SIZES["processes"]}
     for _ in range(options.rounds):
-        for size, found in speeds.items():
-            found.append(_race(size, options))
-    medians = [statistics.median(found) for found in speeds.values()]
+        for size, measured in found.items():
+            measured.append(_race(size, options))
+    speeds = [[one["tokens_per_second"] for one in measured] for measured in found.values()]
+    cpu = [statistics.median(one["cpu_ms"] for one in measured) for measured in found.values()]
+    medians = [statistics.median(values) for values in speeds]
     return {
         "part": "processes",
         "model": "transformer",
-        "sizes": list(speeds),
+        "sizes": list(found),
         "tokens_per_second": [round(value) for value in medians],
-        "spread": [spread(values) for values in speeds.values()],
-        "times": round(medians[-1] / medians[0], 2),
+        "spread": [spread(values) for values in speeds],
+        "times": [round(value / medians[0], 2) for value in medians],
+        "cpu_ms_of_all": [round(value, 1) for value in cpu],
+        "cpu_of_one": [round(value / cpu[0], 2) for value in cpu],
+        "load": round(os.getloadavg()[0], 1),
     }
 
 
-def _race(world: int, options: argparse.Namespace) -> float:
+def _race(world: int, options: argparse.Namespace) -> dict[str, float]:
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={world}"]
     environment = os.environ | ASLEEP | {"OMP_NUM_THREADS": "1"}
     ran = subprocess.run(
@@ -179,11 +184,12 @@ def _race(world: int, options: argparse.Namespace) -> float:
         text=True,
         env=environment,
     )
-    return float(ran.stdout.split()[-1])
+    return json.loads(ran.stdout.splitlines()[-1])
 
 
 def member(rounds: int) -> None:
-    """One of the processes. Each takes its share of the rows; the first prints tokens a second of all."""
+    """One of the processes. Each takes its share of the rows; the first prints tokens a second of all, and the CPU time
+    of a step, added up over all."""
     torch.set_num_threads(1)
     torch.manual_seed(1)
     dist.init_process_group("gloo")
@@ -192,16 +198,20 @@ def member(rounds: int) -> None:
     whole = batch_of(length, 2 * TOKENS // length, work.vocabulary)
     columns = (column[rank::world] for column in (whole.source, whole.target_in, whole.target_out))
     share = Batch(*columns, whole.tokens, whole.predictions)  # the loss is divided by the predictions of all
-    contestant = Regard(work, workers=Workers(rank, world))
-    times = []
+    together = Workers(rank, world)
+    contestant = Regard(work, workers=together)
+    times, cpu = [], []
     for _ in range(rounds + 2):
         dist.barrier()
-        began = time.perf_counter()
+        began, worked = time.perf_counter(), time.process_time()
         contestant.step(share)
         dist.barrier()
         times.append(time.perf_counter() - began)
+        cpu.append(together.sum(time.process_time() - worked)[0])
     if rank == 0:
-        print(whole.tokens / statistics.median(times[2:]))
+        speed = whole.tokens / statistics.median(times[2:])
+        print(json.dumps({"tokens_per_second": speed, "cpu_ms": 1000 * statistics.median(cpu[2:])}))
+    together.wait()  # see `regard.trainer.workers`
     dist.destroy_process_group()
 
 

@@ -26,9 +26,9 @@ from regard.tasks.translate import TranslateTask
 from regard.text.tokenizers import Tokenizers
 from regard.text.words import ByteTokenizer
 from regard.trainer import steps
-from regard.trainer.feed import ALONE, Workers
 from regard.trainer.optimizer import make_optimizer
 from regard.trainer.steps import EagerStep
+from regard.trainer.workers import ALONE, Workers
 
 
 def make_model(work: Work) -> EncoderDecoder:

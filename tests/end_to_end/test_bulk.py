@@ -71,7 +71,34 @@ def test_pairs_are_scored_in_shards_as_by_one_process(how: tuple[str, ...], text
     assert (tmp_path / "many").read_bytes() == (tmp_path / "one").read_bytes()
 
 
-def test_a_killed_process_is_started_again_and_does_the_rest(texts: Path, tmp_path: Path, capsys: Capture) -> None:
+@pytest.mark.parametrize("decode", ["decode.beam=1", "decode.best=2"])
+def test_a_test_set_is_measured_in_shards_as_by_one_process(
+    decode: str, texts: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    """All figures with their intervals, and the translations; only who merges measures."""
+    files = ["--source", str(texts / "in.en.gz"), "--target", str(texts / "in.fr"), "--device", "cpu", "--json", decode]
+    assert run(["evaluate", "demo", *files, "--out", str(tmp_path / "one")]) == 0
+    one, shown = capsys.readouterr().out, []
+    for number in (2, 1, 2):
+        shard = ["--shard", f"{number}/2", "bulk.lines=7", "--out", str(tmp_path / "many")]
+        assert run(["evaluate", "demo", *files, *shard]) == 0
+        shown.append(capsys.readouterr().out)
+    assert shown == ["", one, one]
+    assert '"low"' in one
+    assert (tmp_path / "many").read_bytes() == (tmp_path / "one").read_bytes()
+
+
+@pytest.mark.parametrize("words", [["--hypotheses", "in.fr", "--out", "x"], []])
+def test_what_is_not_translated_is_not_divided(words: list[str], texts: Path, capsys: Capture) -> None:
+    files = ["--source", str(texts / "in.en.gz"), "--target", str(texts / "in.fr"), *words]
+    assert run(["evaluate", "demo", *files, "--shard", "1/2"]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_a_killed_process_is_started_again_and_does_the_rest(
+    number: signal.Signals, texts: Path, tmp_path: Path, capsys: Capture
+) -> None:
     out, done = tmp_path / "many", tmp_path / "many.blocks"
     words = [
         *("--file", str(texts / "in.en.gz"), "--out", str(out), "--device", "cpu"),
@@ -79,12 +106,14 @@ def test_a_killed_process_is_started_again_and_does_the_rest(texts: Path, tmp_pa
         "--shard",
         "1/1",
     ]
-    process = subprocess.Popen([sys.executable, "-m", "regard", "translate", "demo", *words])
+    command = [sys.executable, "-m", "regard", "translate", "demo", *words]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     while not done.is_dir() or len(list(done.glob("0*"))) < 3:
         assert process.poll() is None
         time.sleep(0.02)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    process.send_signal(number)
+    said = process.communicate()[1].splitlines()
+    assert (process.returncode, said[-1:]) == ((130, ["interrupted"]) if number == signal.SIGINT else (-9, []))
     before = {path.name: path.stat().st_mtime_ns for path in done.glob("0*")}
     assert not out.exists()
     assert translate(texts, out, "bulk.lines=2", "--shard", "1/1") == 0
@@ -108,6 +137,7 @@ def test_one_command_with_other_settings_is_refused(texts: Path, tmp_path: Path,
         ["--on", "ray", "--file", "in.po", "--out", "x"],
         ["--shard", "1/2", "--file", "-", "--out", "x"],
         ["--shard", "one", "--file", "in.txt", "--out", "x"],
+        ["--shard", "3/2", "--file", "in.txt", "--out", "x"],
         ["--on", "spark", "--file", "in.txt", "--out", "x"],
     ],
 )
@@ -117,6 +147,13 @@ def test_what_cannot_be_divided_is_refused_in_one_line(
     monkeypatch.chdir(tmp_path)
     assert run(["translate", "demo", *words]) == 2
     assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_a_file_that_is_not_there_leaves_nothing_behind(tmp_path: Path, capsys: Capture) -> None:
+    files = ["--file", str(tmp_path / "none"), "--out", str(tmp_path / "out")]
+    assert run(["translate", "demo", *files, "--shard", "1/2"]) == 3
+    assert len(capsys.readouterr().err.splitlines()) == 1
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed")

@@ -163,7 +163,7 @@ def test_a_settings_file_is_taken_as_it_is() -> None:
     ("arguments", "problem"),
     [
         (["gru", "--source", "none.en", "--target", "none.fr"], "none.en: cannot be read (No such file or directory)"),
-        (["gru", "--corpus", "fable:fr", "data.pairs=97", "train.step=graph"], "train.step = graph: needs one GPU"),
+        (["gru", "--corpus", "fable:fr", "data.pairs=97", "train.step=graph"], "train.step = graph: needs a GPU"),
         (
             ["gru", "--corpus", "fable:fr", "data.pairs=97", "--steps", "+5"],
             "--steps = +5: not a number of steps; give",

@@ -5,11 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +16,7 @@ import torch
 
 import corpora_for_tests as small
 import regard
+from processes import ENVIRONMENT, together
 from regard.cli.main import run as cli
 from regard.errors import ModelError, RegardError
 from regard.runs import checkpoint
@@ -26,8 +25,6 @@ from regard.runs.log import Moment, Validation, read_log
 from regard.settings import Settings
 from regard.tasks.load import load
 from regard.trainer.start import fitted, resume, start
-
-ENVIRONMENT = {**os.environ, "PYTHONWARNINGS": "ignore"}
 
 
 class Interrupts(small.Notes):
@@ -176,39 +173,6 @@ def test_a_run_killed_while_it_trains_loses_nothing(tmp_path: Path) -> None:
     assert resume(tmp_path / "killed", small.Notes(), device="cpu").progress.step == settings.train.steps
     start(tmp_path / "whole", settings, small.Notes(), device="cpu")
     assert small.weights(tmp_path / "killed") == small.weights(tmp_path / "whole")
-
-
-def port() -> int:
-    """One that is free, and that the system gives to nobody who asks for any: it chooses from 32768 on."""
-    for number in range(20000 + os.getpid() % 10000, 32000):
-        with socket.socket() as probe, suppress(OSError):
-            probe.bind(("127.0.0.1", number))
-            return number
-    raise AssertionError("no port is free")
-
-
-TWO = """
-import os, sys, torch._dynamo, regard.trainer.start  # once for both: to import them takes longer than what they do
-from regard.cli.main import run
-other = os.fork()
-os.environ["RANK"] = os.environ["LOCAL_RANK"] = "0" if other else "1"
-code = run(sys.argv[1:])
-sys.exit(code or (os.waitstatus_to_exitcode(os.waitpid(other, 0)[1]) if other else 0))
-"""
-
-
-def together(*arguments: str) -> str:
-    """Two processes with the names that torchrun gives them, without its own; what they say."""
-    shared = {**ENVIRONMENT, "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port())}
-    command = [sys.executable, "-c", TWO, *arguments]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=shared, start_new_session=True) as first:
-        try:
-            said = first.communicate(timeout=150)[1]
-        finally:
-            with suppress(ProcessLookupError):
-                os.killpg(first.pid, signal.SIGKILL)
-    assert first.returncode == 0, said
-    return said
 
 
 def losses(folder: Path) -> torch.Tensor:

@@ -10,11 +10,15 @@ from pathlib import Path
 
 import pytest
 import torch
+import torch.distributed as dist
 
 import regard
+from regard.runs.folder import steps
 from regard.runs.log import Moment, Validation
 from regard.trainer import feed
 from regard.trainer import start as training
+from regard.trainer.steps import GraphStep
+from regard.trainer.workers import Exchange
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 
@@ -127,3 +131,30 @@ def test_a_captured_step_with_adapters_is_the_eager_step(
         found.append(curve.valid)
     assert found[0][-1] < found[0][0] - 0.01
     assert found[0] == pytest.approx(found[1], abs=2e-3)
+
+
+class Joined(GraphStep):
+    """A captured step that adds up gradients in a process group, as several processes do."""
+
+    def _set_up(self, *, compiled: bool) -> None:
+        super()._set_up(compiled=compiled)
+        self.exchange = Exchange(self.task.parameters(), bucket=50_000)
+
+
+@pytest.mark.skipif(not dist.is_nccl_available(), reason="needs NCCL")
+@pytest.mark.parametrize("step", ["graph", "compiled-graph"])
+def test_a_captured_step_that_adds_up_gradients_with_nobody_is_the_step_alone(
+    step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With dropout, in a process group of one: bit for bit."""
+    chosen = (f"train.step={step}", "model.dropout=0.2", "train.average={kind='moving'}")
+    train(tmp_path / "alone", "transformer-tiny", *chosen)
+    dist.init_process_group("nccl", store=dist.HashStore(), rank=0, world_size=1)
+    try:
+        monkeypatch.setattr("regard.trainer.loop.GraphStep", Joined)
+        train(tmp_path / "joined", "transformer-tiny", *chosen)
+    finally:
+        dist.destroy_process_group()
+    alone, joined = (steps(tmp_path / name / "checkpoints")[-1] for name in ("alone", "joined"))
+    for name in ("weights", "average", "optimizer"):
+        assert (alone / f"{name}.safetensors").read_bytes() == (joined / f"{name}.safetensors").read_bytes()

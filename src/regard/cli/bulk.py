@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -56,11 +56,13 @@ def bulk(
     if out is None:
         raise SettingsError("--shard, --on: the blocks are kept beside the output; add --out FILE")
     mine, address = Shard.read(shard or "1/1"), address_of(on) if on else ""
+    rows = iter(rows)
+    first = list(islice(rows, 1))  # a file that is not there leaves no folder
     finished = Finished(out, {**work, "lines": how.lines, "device": device})
     names, opening = list[str](), list[tuple[str, ...]]()
 
     def missing() -> Iterator[Block]:
-        for block in blocks(rows, how.lines):
+        for block in blocks(chain(first, rows), how.lines):
             names.append(block.name)
             if not block.number:
                 opening.extend(block.rows[:FIRST])

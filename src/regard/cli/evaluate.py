@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from regard.cli.bulk import ON, SHARD, bulk, located
 from regard.cli.streams import put, say
 from regard.cli.verb import Common, called, common, only_one, with_settings
 from regard.errors import SettingsError
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from regard.metrics.alignment import AlignmentQuality, Gold
     from regard.metrics.groups import Bucket, Habits
     from regard.metrics.translation import Quality
-    from regard.settings.call import MeasureSettings
+    from regard.settings.call import CallSettings, MeasureSettings
 
 ALL = "measure.metrics=bleu,chrf,ter"  # of one run
 READ = "measure.metrics=exact,edits"  # of one that reads vectors
@@ -36,6 +37,8 @@ def evaluate(
     target: Annotated[Path | None, typer.Option(help="Their reference translations, tags or labels.")] = None,
     hypotheses: Annotated[Path | None, typer.Option(help="Measure this output instead of translating.")] = None,
     out: Annotated[Path | None, typer.Option(help="Write the translations here.")] = None,
+    shard: Annotated[str, typer.Option(metavar="I/N", help=SHARD)] = "",
+    on: Annotated[str, typer.Option(help=ON)] = "",
 ) -> None:
     """Translate a test set and measure the result: BLEU, chrF, TER with intervals, by length, by rarity, habits."""
     overrides, name = only_one(words, "RUN")
@@ -48,6 +51,8 @@ def evaluate(
     vectors = opened.settings.text.source.kind == "vectors"
     call = called("evaluate", [READ if vectors else ALL, *overrides])
     options, wanted = Options.of(call.decode), call.measure
+    if (shard or on) and (opened.settings.task != "translate" or hypotheses is not None):
+        raise SettingsError("--shard, --on: divide what is translated, and nothing is here; leave them out")
     if opened.settings.task != "translate":
         _evaluate_labels(run, source, target, asked)
         return
@@ -57,9 +62,15 @@ def evaluate(
     _check_links(wanted)
     texts = evaluation.read_texts(source, target, hypotheses, vectors=vectors)
     golds = evaluation.read_alignments(Path(wanted.alignment), texts) if wanted.alignment else None
-    outputs = texts.hypotheses or _translate(run, texts, options, call.decode.engine, asked.place)
-    if out is not None:
-        _write(out, outputs)
+    if shard or on:
+        found = _in_blocks(run, texts, out, call, asked, shard=shard, on=on)
+        if found is None:  # another process merges, and measures
+            return
+        outputs = found
+    else:
+        outputs = texts.hypotheses or _translate(run, texts, options, call.decode.engine, asked.place)
+        if out is not None:
+            _write(out, outputs)
     counts = evaluation.training_counts(opened, texts.sources)
     aligned = None if golds is None else _alignment(run, texts, golds, wanted, asked.place)
     result = evaluation.evaluate(texts, outputs, counts, wanted, aligned)
@@ -138,6 +149,20 @@ def _translate(run: Path, texts: Texts, options: Options, engine: str, place: st
 
     translator = load(run, device=place, engine=engine, tell=say)
     return evaluation.translate(translator, texts.sources, options, progress=LineCounter("translated"))
+
+
+def _in_blocks(
+    run: Path, texts: Texts, out: Path | None, call: CallSettings, asked: Common, *, shard: str, on: str
+) -> list[str] | None:
+    """The translations, made in blocks by any number of processes; None if some are still missing."""
+    from regard.cli.translate import Translating
+    from regard.data.lines import read_lines
+
+    decode, device = call.decode.model_copy(update={"best": 1}), asked.device if on else asked.place
+    work = Translating((located(run),), device, decode, "text", json=False)
+    rows = ((source,) for source in texts.sources)
+    merged = bulk(rows, out, work.about(), work, shard=shard, on=on, how=call.bulk, device=device)
+    return list(read_lines(out)) if merged and out is not None else None
 
 
 def _write(path: Path, lines: list[str]) -> None:

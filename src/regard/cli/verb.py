@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -76,6 +77,9 @@ class Command(TyperCommand):
         hush(quiet=ctx.obj.quiet)
         try:
             return super().invoke(ctx)
+        except KeyboardInterrupt:  # typer makes an exit code of it, without a word
+            print("interrupted", file=sys.stderr)
+            raise
         finally:
             hush(quiet=False)  # only for this call
 

@@ -209,7 +209,7 @@ TAKEN: dict[str, dict[str, tuple[str, ...]]] = {
     "backtranslate": {"decode": TRANSLATING, "bulk": BULK},
     "distil": {"decode": TRANSLATING, "bulk": BULK},
     "predict": {"decode": CONTINUED},
-    "evaluate": {"decode": TRANSLATING, "measure": EVALUATED},
+    "evaluate": {"decode": TRANSLATING, "measure": EVALUATED, "bulk": BULK},
     "compare": {"decode": TRANSLATING, "measure": (*COMPARED, "texts")},
     "report": {"decode": TRANSLATING, "measure": COMPARED},
     "explain": {"decode": LOOKED},

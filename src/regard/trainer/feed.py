@@ -1,69 +1,20 @@
-"""The batches of a training, grouped by step; and the processes that share them."""
+"""The batches of a training, grouped by step."""
 
 from __future__ import annotations
 
-import os
 import queue
 import threading
 from collections.abc import Generator, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass
 
 import torch
-import torch.distributed as dist
 
 from regard.data.batches import Batch, Batches, Position, menu_for, trimmed
 from regard.data.plan import BatchShape
 from regard.settings import TrainSettings
 from regard.tasks.task import Task
-
-
-@dataclass(frozen=True)
-class Workers:
-    """This process among those that train one model: torchrun starts them, and each takes its share of every batch."""
-
-    rank: int = 0
-    world: int = 1
-
-    @property
-    def leads(self) -> bool:
-        """The first process writes, validates and reports; the others only compute."""
-        return self.rank == 0
-
-    def sum(self, *values: float) -> list[float]:
-        """Each value, added up over all processes."""
-        if self.world == 1:
-            return list(values)
-        together = torch.tensor(values, dtype=torch.float64)
-        dist.all_reduce(together, group=_groups.get("host"))
-        return together.tolist()
-
-    def wait(self) -> None:
-        """Wait until all processes are here."""
-        if self.world > 1:
-            dist.barrier(group=_groups.get("host"))
-
-
-_groups: dict[str, dist.ProcessGroup] = {}  # beside NCCL, a group for small numbers on the host
-ALONE = Workers()
-
-
-@contextmanager
-def workers(device: torch.device) -> Iterator[Workers]:
-    """Join the processes that torchrun has started, or be alone."""
-    if "RANK" not in os.environ or int(os.environ.get("WORLD_SIZE", "1")) == 1:
-        yield ALONE
-        return
-    if device.type == "cuda" and device.index is not None:
-        torch.cuda.set_device(device)  # also for allocations that name no device
-    dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
-    if device.type == "cuda":
-        _groups["host"] = dist.new_group(backend="gloo")
-    try:
-        yield Workers(dist.get_rank(), dist.get_world_size())
-    finally:
-        _groups.clear()
-        dist.destroy_process_group()
+from regard.trainer.workers import Workers
 
 
 @dataclass(frozen=True)

@@ -25,10 +25,11 @@ from regard.runs.folder import Progress, Run, belonging, step_of
 from regard.runs.log import Listener, Validation, ValidationSample, clock
 from regard.tasks.task import Scores, Task, Tensors
 from regard.trainer import optimizer
-from regard.trainer.feed import ALONE, Feed, Group, Workers
+from regard.trainer.feed import Feed, Group
 from regard.trainer.optimizer import DECAYING, learning_rate, make_optimizer, restrict
 from regard.trainer.pace import Pace, used_memory
 from regard.trainer.steps import GRAPHS, EagerStep, GraphStep, TrainStep, step_kind, uses_bfloat16
+from regard.trainer.workers import ALONE, Workers
 
 # Ctrl-C and SIGTERM: the first asks for a checkpoint and an orderly end, the second leaves at once.
 
@@ -106,7 +107,7 @@ class Trainer:
         if self.adapters is not None:
             task.add_module("adapters", self.adapters)
         self.weights = checkpoint.model_tensors(task)
-        self.kind = step_kind(settings, device, workers)
+        self.kind = step_kind(settings, device)
         longest = task.longest(run.settings.data.longest)
         self.feed = Feed(task, settings, longest=longest, kind=self.kind, device=device, workers=workers)
         self.optimizer = make_optimizer(

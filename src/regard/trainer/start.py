@@ -33,12 +33,12 @@ from regard.text.tokenizers import Frame, Tokenizers, learn, size_remarks
 from regard.text.vectors import Vectors
 from regard.text.vocabulary import Tokenizer
 from regard.trainer import teaching
-from regard.trainer.feed import ALONE, Workers, workers
 from regard.trainer.loop import Outcome, Trainer
 from regard.trainer.optimizer import DECAYING
 from regard.trainer.preflight import Preflight, check_disk
 from regard.trainer.preflight import preflight as estimate
 from regard.trainer.steps import step_kind
+from regard.trainer.workers import ALONE, Workers, workers
 
 HELD_OUT = 200  # sentences translated at each validation
 EVERY = 10.0  # seconds between two lines about a preparation that takes long
@@ -121,7 +121,7 @@ def start(folder: Path, settings: Settings, *listeners: Listener, device: str = 
     with workers(chosen) as together:
         fresh = together.leads and not folder.exists()
         if together.leads:
-            _can_begin(settings, chosen, together)
+            _can_begin(settings, chosen)
             _create(folder, settings)
         together.wait()
         with _held(folder, together):
@@ -133,9 +133,9 @@ def start(folder: Path, settings: Settings, *listeners: Listener, device: str = 
             return trainer.run()
 
 
-def _can_begin(settings: Settings, device: torch.device, together: Workers) -> None:
+def _can_begin(settings: Settings, device: torch.device) -> None:
     """Refuse what cannot work before anything is created: a kind of step that needs a GPU, a missing file."""
-    step_kind(settings.train, device, together)
+    step_kind(settings.train, device)
     general = general_material(settings)
     for material in (*materials(settings), *(() if general is None else (general,))):
         next(material.rows(task_of(settings.task).columns), None)
@@ -188,7 +188,7 @@ def resume(folder: Path, *listeners: Listener, device: str = "auto", time: str =
     chosen = pick_device(device)
     run = Run.open(folder)
     _can_go_on(run)
-    step_kind(run.settings.train, chosen, ALONE)
+    step_kind(run.settings.train, chosen)
     with workers(chosen) as together, _held(folder, together):
         listener = _listener(run, together, *listeners)
         saved = last_good(run, listener.tell)
@@ -221,7 +221,7 @@ def go_on(
             fresh = not (folder / SETTINGS).exists()
             if fresh:
                 settings, remark = fitted(preset, *overrides, device=device)
-                _can_begin(settings, chosen, together)
+                _can_begin(settings, chosen)
                 _create(folder, settings)
             else:
                 _check_same(Run.open(folder), preset, overrides)
@@ -488,7 +488,7 @@ def preflight(
     """Prepare a run and estimate what its training needs, without training. The prepared run stays."""
     chosen = pick_device(device)
     fresh = not folder.exists()
-    _can_begin(Run.open(folder).settings if settings is None else settings, chosen, ALONE)
+    _can_begin(Run.open(folder).settings if settings is None else settings, chosen)
     run = Run.open(folder) if settings is None else _create(folder, settings)
     with occupied(folder), _undone(folder, fresh=fresh):
         return estimate(open_run(run, chosen, ALONE, *listeners, remark=remark), run)

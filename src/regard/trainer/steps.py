@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import reduce
 from importlib.util import find_spec
@@ -24,7 +24,6 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
-from torch.nn.parallel import DistributedDataParallel
 
 from regard.device import take_threads
 from regard.errors import ResourceError, SettingsError
@@ -34,8 +33,8 @@ from regard.nn.fast import random as chance
 from regard.nn.layers import BatchNorm
 from regard.settings import TrainSettings
 from regard.tasks.task import Task, Tensors
-from regard.trainer.feed import ALONE, Workers
 from regard.trainer.optimizer import Adapters, MovingAverage, set_rate
+from regard.trainer.workers import ALONE, Exchange, Workers
 
 # A batch on several threads of a CPU, each with some of its rows from the first operation to the last.
 #
@@ -185,6 +184,10 @@ class TrainStep(ABC):
         self.task, self.optimizer, self.average, self.adapters = task, optimizer, average, adapters
         self.clip, self.autocast, self.workers, self.tell = clip, autocast, workers, tell
         self.device = next(task.parameters()).device
+        self.exchange: Exchange | None = None
+        if workers.world > 1:
+            own = set() if adapters is None else set(adapters.parameters())  # theirs come from those of the matrices
+            self.exchange = Exchange(each for each in task.parameters() if each.requires_grad and each not in own)
         self._set_up(compiled=compiled)
 
     @abstractmethod
@@ -199,6 +202,10 @@ class TrainStep(ABC):
         if not self.autocast:
             return nullcontext()
         return torch.autocast(self.device.type, torch.bfloat16, cache_enabled=False)
+
+    def _adding(self) -> AbstractContextManager[None]:
+        """Around the last backward pass of a step: gradients become sums over all processes."""
+        return nullcontext() if self.exchange is None else self.exchange.adding()
 
     def _clip(self) -> Tensor:
         """Clip the gradient to the norm ``clip``; returns its norm before. Never waits for the device."""
@@ -230,10 +237,7 @@ class EagerStep(TrainStep):
         if self.device.type == "cpu":
             memory.keep_freed()
         self.static = compiled
-        loss: nn.Module = self.task
-        if self.workers.world > 1:
-            loss = DistributedDataParallel(loss, find_unused_parameters=self.adapters is not None)
-        self.loss: Any = torch.compile(loss, dynamic=True, backend=self.backend) if compiled else loss
+        self.loss: Any = torch.compile(self.task, dynamic=True, backend=self.backend) if compiled else self.task
         alone = self.device.type == "cpu" and self.workers.world == 1 and not compiled
         self.parts = Parts.of(self.task, self._loss) if alone else None
 
@@ -242,7 +246,8 @@ class EagerStep(TrainStep):
             self.optimizer.zero_grad(set_to_none=True)
             total = sum(self._backward(batch, count, last=batch is group[-1]) for batch in group)
             norm = self._clip()
-            if not math.isfinite(total) or not bool(norm.isfinite()):
+            (whole,) = self.workers.sum(total)  # all processes leave out the same steps
+            if not math.isfinite(whole) or not bool(norm.isfinite()):
                 self.optimizer.zero_grad(set_to_none=True)
                 return Taken(total, norm, skipped=True)
             set_rate(self.optimizer, rate)
@@ -254,15 +259,14 @@ class EagerStep(TrainStep):
             return self.loss(batch, static=self.static)
 
     def _backward(self, batch: Tensors, count: float, *, last: bool) -> float:
-        """Add a batch's gradient; returns its summed loss. DDP averages over processes, so that is undone here."""
+        """Add a batch's gradient; returns its summed loss."""
         if self.parts is not None and self.parts.divides(batch):
             return self.parts.backward(batch, 1 / count)
-        sync = self.loss.no_sync() if self.workers.world > 1 and not last else nullcontext()
         try:
-            with sync:
+            with self._adding() if last else nullcontext():
                 loss = self._loss(batch)
-                (loss * (self.workers.world / count)).backward()
-                return float(loss.detach())
+                (loss * (1 / count)).backward()
+            return float(loss.detach())
         except torch.OutOfMemoryError:
             if len(batch) == 1 or self.workers.world > 1:
                 raise ResourceError(
@@ -279,6 +283,7 @@ class GraphStep(TrainStep):
 
     The first batch of a shape is an ordinary step, which also warms up; the second is captured and
     from then on every batch of that shape is copied into the graph's inputs and the graph replayed.
+    The exchange between processes is part of the graph; all of them meet the same shapes in the same order.
     Compiled, the parts that a model repeats are fused into fewer kernels first, once for all shapes.
     """
 
@@ -315,7 +320,8 @@ class GraphStep(TrainStep):
         optimizer.zero_grad(set_to_none=True)  # captured, each graph makes its own in the pool they share
         with self._precision():
             loss = self.task(batch, static=True)
-        (loss / self.count).backward()
+        with self._adding():
+            (loss / self.count).backward()
         norm = self._clip()
         found = (~norm.isfinite()).float()
         optimizer.found_inf = found  # type: ignore[attr-defined]  # the fused kernels leave out such a step
@@ -333,7 +339,9 @@ class GraphStep(TrainStep):
     def _capture(self, batch: Tensors) -> Captured:
         kept = Tensors(*(column.clone() for column in batch.columns()))
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, pool=self.pool, stream=self.stream):
+        alone = self.exchange is None  # NCCL has a thread that looks after its work, and must not end the capture
+        mode = "global" if alone else "thread_local"
+        with torch.cuda.graph(graph, pool=self.pool, stream=self.stream, capture_error_mode=mode):
             loss, norm = self._update(kept)
         return graph, kept, loss, norm
 
@@ -344,16 +352,16 @@ GRAPHS = ("graph", "compiled-graph")
 PAYS = 300.0  # seconds of training that win back the time to compile
 
 
-def step_kind(settings: TrainSettings, device: torch.device, workers: Workers) -> str:
+def step_kind(settings: TrainSettings, device: torch.device) -> str:
     """The kind of step of the settings; `auto` chooses one. A kind that is not possible here is refused."""
-    can_capture = device.type == "cuda" and workers.world == 1 and settings.accumulate == 1
+    can_capture = device.type == "cuda" and settings.accumulate == 1
     can_capture = can_capture and settings.scheduled_sampling == 0
     if settings.step == "auto":
         pays = can_compile() and (settings.seconds is None or settings.seconds >= PAYS)
         return ("compiled-graph" if pays else "graph") if can_capture else "eager"
     if settings.step in GRAPHS and not can_capture:
         raise SettingsError(
-            f"train.step = {settings.step}: needs one GPU, train.accumulate = 1 and no scheduled sampling; use 'auto'"
+            f"train.step = {settings.step}: needs a GPU, train.accumulate = 1 and no scheduled sampling; use 'auto'"
         )
     return settings.step
 

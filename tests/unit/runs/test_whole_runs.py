@@ -53,9 +53,9 @@ from regard.tasks.load import load
 from regard.text.tokenizers import load as load_tokenizer
 from regard.trainer import preflight
 from regard.trainer import start as training
-from regard.trainer.feed import ALONE, Workers
 from regard.trainer.loop import Outcome
 from regard.trainer.start import resume, start
+from regard.trainer.workers import ALONE, Workers
 
 Capture = pytest.CaptureFixture[str]
 

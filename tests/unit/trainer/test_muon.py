@@ -13,7 +13,6 @@ import regard
 import tiny
 from regard.runs.checkpoint import load_optimizer, optimizer_tensors
 from regard.settings import load_settings
-from regard.trainer.feed import ALONE
 from regard.trainer.optimizer import CapturableMuon, Together, make_optimizer, set_rate
 from regard.trainer.start import start
 from regard.trainer.steps import step_kind
@@ -120,4 +119,4 @@ def test_a_model_learns_with_it_and_steps_are_captured(tmp_path: Path) -> None:
     assert losses[-1] < losses[0]
     gpu = torch.device("cuda")
     settings = load_settings("transformer-tiny", "train.optimizer=muon", "train.time=60s")
-    assert step_kind(settings.train, gpu, ALONE) == "graph"
+    assert step_kind(settings.train, gpu) == "graph"

@@ -20,8 +20,9 @@ from regard.models.generator import Labeller
 from regard.runs.folder import Run
 from regard.tasks.load import load, load_predictor
 from regard.tasks.task import Task, fitting
-from regard.trainer.feed import ALONE, Feed, Workers
+from regard.trainer.feed import Feed
 from regard.trainer.start import open_task, start
+from regard.trainer.workers import ALONE, Workers
 
 LEARNED = ("model.positions=learned", "train.steps=4", "train.validate_every=2", "train.batch=256")
 SAMPLING = ("text.tokenizer=bpe", "text.size=601", "text.sampling=true")

@@ -20,7 +20,7 @@ from regard.runs.checkpoint import Checkpoint, Progress
 from regard.runs.log import Log, Moment, Validation, read_log
 from regard.settings import TrainSettings, load_settings, parse_time
 from regard.trainer import optimizer
-from regard.trainer.feed import ALONE, Workers, ahead
+from regard.trainer.feed import ahead
 from regard.trainer.loop import is_better, step_seed
 from regard.trainer.optimizer import learning_rate, make_optimizer, set_rate
 from regard.trainer.steps import step_kind
@@ -342,16 +342,15 @@ def test_each_process_of_a_machine_takes_its_own_gpu(monkeypatch: pytest.MonkeyP
 def test_the_kind_of_step_follows_the_machine_and_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     train = load_settings("lstm").train
     cpu, gpu = torch.device("cpu"), torch.device("cuda")
-    assert step_kind(train, cpu, ALONE) == "eager"
+    assert step_kind(train, cpu) == "eager"
     monkeypatch.setattr("regard.trainer.steps.find_spec", lambda _: None)
-    assert step_kind(train, gpu, ALONE) == "graph"
+    assert step_kind(train, gpu) == "graph"
     monkeypatch.setattr("regard.trainer.steps.find_spec", lambda name: name)
     monkeypatch.setattr("shutil.which", lambda name: name)
-    assert step_kind(train, gpu, ALONE) == "compiled-graph"
-    assert step_kind(load_settings("lstm", "train.time='299s'").train, gpu, ALONE) == "graph"
-    assert step_kind(train, gpu, Workers(0, 2)) == "eager"
-    assert step_kind(load_settings("lstm", "train.accumulate=2").train, gpu, ALONE) == "eager"
-    assert step_kind(load_settings("transformer-tiny", "train.step=compiled").train, cpu, ALONE) == "compiled"
+    assert step_kind(train, gpu) == "compiled-graph"
+    assert step_kind(load_settings("lstm", "train.time='299s'").train, gpu) == "graph"
+    assert step_kind(load_settings("lstm", "train.accumulate=2").train, gpu) == "eager"
+    assert step_kind(load_settings("transformer-tiny", "train.step=compiled").train, cpu) == "compiled"
 
 
 def test_a_rate_is_never_negative_nor_above_its_peak() -> None:

@@ -302,7 +302,7 @@ def test_subword_sampling_depends_on_row_and_epoch_alone(tmp_path: Path) -> None
 
 REFUSED = {
     "train.scheduled_sampling=0.2": "train.scheduled_sampling: feeds a decoder its own words one by one",
-    "train.step=graph": "train.step = graph: needs one GPU",
+    "train.step=graph": "train.step = graph: needs a GPU",
     "train.time=soon": "train.time = soon: not a time; write it as 90s, 10m or 2h",
 }
 
