@@ -95,7 +95,7 @@ class Cells:
             mask[:, :size].index_copy_(0, slots, theirs.mask)
         rows = rows_of(slots, self.width)
         for own, new in zip(tensors(self.target), tensors(encoded.target), strict=True):
-            own.index_copy_(0, rows, new.repeat_interleave(self.width, 0))
+            own.index_copy_(0, rows, new[:, None].expand(-1, self.width, *new.shape[1:]).flatten(0, 1))
 
     def move(self, old: Tensor, new: Tensor) -> None:
         for column in tensors(self.source):

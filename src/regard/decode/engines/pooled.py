@@ -144,7 +144,7 @@ class Pooled:
     def step(self, tokens: Tensor, written: Tensor, pool: Pool, shape: StepShape) -> Tensor:
         """Read a token for each hypothesis (B, W), which stands at its sentence's position (B,): logits (B, W, V)."""
         table, *angles = (each.index_select(0, written)[:, None] for each in self.places)
-        width, written = pool.seen.shape[1], written.repeat_interleave(pool.each)  # P, (B · G,)
+        width, written = pool.seen.shape[1], written[:, None].expand(-1, pool.each).flatten()  # P, (B · G,)
         own = written[:, None] * width + torch.arange(width, device=written.device)  # (B · G, P)
         seen = pool.seen[: len(written)].scatter_(2, own[:, :, None], 0.0)
         seen = seen[:, None, :, : shape.target * width]  # (B · G, 1, P, T · P)
