@@ -10,6 +10,7 @@ import torch
 
 import regard
 import tiny
+from regard.decode.cancel import Cancelled, cancellable
 from regard.decode.constraints import Constraint, Forbidden, Minimum, NoRepeat, Prefix, Terms
 from regard.decode.engines.captured import Captured, Choosing, fitting, on_menu
 from regard.decode.engines.fixed import RecurrentSteps, mapped
@@ -149,6 +150,20 @@ def test_every_kind_of_transformer_writes_the_same(overrides: tuple[str, ...]) -
     model, rule = sharp(*overrides), Beam(4, best=4)
     engine, some = Captured([model], torch.float64, menu=(3,)), sources()[:6]
     assert_alike(engine.search(some, LIMITS[:6], rule, 0), written_out(model, some, LIMITS[:6], rule))
+
+
+def test_a_search_that_is_cancelled_leaves_memory_that_serves_the_next() -> None:
+    model = sharp()
+    engine = Captured([model], torch.float64, menu=(2,), look_every=3)
+    looks = iter(range(3))
+
+    def check() -> None:
+        if next(looks, None) is None:
+            raise Cancelled
+
+    with cancellable(check), pytest.raises(Cancelled):
+        engine.search(sources(), LIMITS, Beam(3), 0)
+    assert_alike(engine.search(sources(), LIMITS, Beam(3), 0), written_out(model, sources(), LIMITS, Beam(3)))
 
 
 @pytest.mark.parametrize("rule", SAMPLES, ids=str)
