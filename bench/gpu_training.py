@@ -285,7 +285,8 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=60_000)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=40)
-    parser.add_argument("--profile", default="")
+    parser.add_argument("--profile", default="", metavar="KIND")
+    parser.add_argument("--no-losses", action="store_true", help="do not compare the losses of the first steps")
     parser.add_argument("--ledger", action="store_true")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -293,7 +294,7 @@ def main() -> None:
         if arguments.profile:
             return profile(task, arguments.profile, arguments.tokens[-1])
         few = batches_of(task, arguments.tokens[0], 20)
-        for kind, losses in curves(task, arguments.kinds, few).items():
+        for kind, losses in () if arguments.no_losses else curves(task, arguments.kinds, few).items():
             print(f"{kind:<18}loss of steps 1, 2, … {losses}", flush=True)
         for budget in arguments.tokens:
             for row in measure(task, arguments.kinds, budget, arguments.rounds, arguments.steps):
