@@ -143,6 +143,9 @@ def test_sentences_that_take_each_others_places_find_what_they_find_alone(rule: 
     expected = written_out(model, sources(), LIMITS, rule)
     assert_alike(engine.search(sources(), LIMITS, rule, 0), expected)
     assert_alike(engine.search(sources()[:3], LIMITS[:3], rule, 0), expected[:3])  # in memory that was used before
+    assert all(engine.search(sources()[:2], LIMITS[:2], Sample(2), 0))  # shorter, in memory of its own
+    assert_alike(engine.search(sources(), LIMITS, rule, 0), expected)
+    assert len(engine.memories) == 2
 
 
 @pytest.mark.parametrize("overrides", VARIANTS.values(), ids=VARIANTS)
@@ -316,6 +319,10 @@ def test_captured_steps_write_what_is_written_step_by_step(kind: str) -> None:
         assert_alike(engine.search(sources(), limits, rule, 0, constraints=constraints), expected)
     assert engine.graphs is not None
     assert engine.graphs.graphs
+    other = Sample(2) if isinstance(rule, Beam) and not constraints else Beam(2)
+    for _ in range(2):  # with another memory, neither writes over the other
+        assert all(engine.search(sources()[:4], LIMITS[:4], other, 0))
+        assert_alike(engine.search(sources(), limits, rule, 0, constraints=constraints), expected)
     if presets == ["transformer-small"]:
         half = Captured(models, torch.bfloat16, menu=(2, 5))
         assert all(half.search(sources(), limits, rule, 0, constraints=constraints))

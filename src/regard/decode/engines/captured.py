@@ -41,6 +41,7 @@ GRAIN = 32  # source and target lengths of captured steps are multiples of this
 LOOK_EVERY = 4  # steps between two checks of which sentences are done
 SHARE = 0.5  # of the device's free memory that may be taken
 Step = Callable[[], None]
+Key = tuple[object, StepShape]  # what a captured step serves (`SearchMemory.use`), and the part of memory that it reads
 KERNELS = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]  # cuDNN plans for every shape
 
 
@@ -106,7 +107,7 @@ class Captured:
         )
         self.device, self.name = weight.device, name
         self.menu, self.look_every = tuple(menu), look_every
-        self.memory: SearchMemory | None = None
+        self.memories: dict[bool, SearchMemory] = {}  # one for plain beams, one for the rest: neither drops the other
         self.bytes = 0  # all of its memory is torch's
         self.graphs = Graphs(self.device) if self.device.type == "cuda" else None
 
@@ -151,23 +152,24 @@ class Captured:
     def _memory_for(self, choosing: Choosing, count: int, source: int, target: int) -> SearchMemory:
         """The present memory if it is large enough; else a larger one, for which steps are captured again."""
         wanted, source, target = on_menu(self.menu, count), grained(source), grained(target)
-        old, rule = self.memory, choosing.rule
+        old, rule = self.memories.pop(choosing.plain, None), choosing.rule
         if old is not None and old.use == choosing.use:
             if wanted <= old.wanted and source <= old.shape.source and target <= old.shape.target:
+                self.memories[choosing.plain] = old
                 return old
             wanted = max(wanted, old.wanted)
             source, target = max(source, old.shape.source), max(target, old.shape.target)
-        old = self.memory = None  # its memory may be needed
-        if self.graphs is not None:
-            self.graphs.forget()
+        if self.graphs is not None and old is not None:
+            self.graphs.forget(old.use)
+        old = None  # its memory may be needed
         weight = self.model.weight
         each = self.model.bytes(rule.rows, source, target) + choosing.bytes(target, len(weight))
         shape = StepShape(fitting(self.menu, wanted, each, self._free()), source, target)
         slots = Slots.empty(rule, shape.sentences, target, weight)
         given = None if choosing.plain else slots.totals.new_empty(*slots.totals.shape, len(weight))
         model = self.model.memory(rule, shape)
-        self.memory = SearchMemory(choosing.use, wanted, shape, slots, model, given)
-        return self.memory
+        found = self.memories[choosing.plain] = SearchMemory(choosing.use, wanted, shape, slots, model, given)
+        return found
 
     def _free(self) -> float:
         """Bytes that may be taken."""
@@ -191,7 +193,7 @@ class Captured:
         if self.graphs is None:
             captured()
         else:
-            self.graphs.run(shape, captured)
+            self.graphs.run((memory.use, shape), captured)
         if given is not None:
             self._choose(memory, choosing, shape, given)
 
@@ -217,22 +219,25 @@ class Graphs:
 
     def __init__(self, device: torch.device) -> None:
         self.stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
-        self.forget()
-
-    def forget(self) -> None:
-        """Drop all graphs, because the memory that they write to is freed."""
         self.pool = torch.cuda.graph_pool_handle()
-        self.met: set[StepShape] = set()
-        self.graphs: dict[StepShape, torch.cuda.CUDAGraph] = {}
+        self.met: set[Key] = set()
+        self.graphs: dict[Key, torch.cuda.CUDAGraph] = {}
 
-    def run(self, shape: StepShape, step: Step) -> None:
-        if shape not in self.met:
-            self.met.add(shape)
+    def forget(self, use: object) -> None:
+        """Drop the graphs of a memory that is freed; with the last of all, the pool goes too."""
+        self.met = {key for key in self.met if key[0] != use}
+        self.graphs = {key: graph for key, graph in self.graphs.items() if key[0] != use}
+        if not self.graphs:
+            self.pool = torch.cuda.graph_pool_handle()
+
+    def run(self, key: Key, step: Step) -> None:
+        if key not in self.met:
+            self.met.add(key)
             step()
             return
-        if shape not in self.graphs:
-            self.graphs[shape] = self._capture(step)
-        self.graphs[shape].replay()
+        if key not in self.graphs:
+            self.graphs[key] = self._capture(step)
+        self.graphs[key].replay()
 
     def _capture(self, step: Step) -> torch.cuda.CUDAGraph:
         """`torch.cuda.graph` without collecting garbage and emptying caches, which take longer than the rest."""

@@ -76,7 +76,7 @@ def fixed(models: Sequence[EncoderDecoder]) -> FixedModel:
 
 
 @dataclass(frozen=True)
-class Cells:
+class CellMemory:
     """The memory of B sentences with W hypotheses."""
 
     source: Memory | None  # keys and values (B, H, S, K), mask (B, S); None without attention
@@ -154,7 +154,7 @@ class RecurrentSteps:
             self.one = self.encode(source)
         return self.one
 
-    def memory(self, rule: Rule, shape: StepShape) -> Cells:
+    def memory(self, rule: Rule, shape: StepShape) -> CellMemory:
         one, rows = self._example(), shape.sentences * rule.rows
         source = one.source
         if source is not None:
@@ -164,7 +164,7 @@ class RecurrentSteps:
             )
             source = Memory(keys, values, torch.zeros(shape.sentences, shape.source, dtype=torch.bool).to(keys.device))
         everywhere = torch.zeros(rows, dtype=torch.long, device=self.weight.device)
-        return Cells(source, select_rows(one.target, everywhere), rule.rows)
+        return CellMemory(source, select_rows(one.target, everywhere), rule.rows)
 
     def bytes(self, width: int, source: int, target: int) -> int:  # noqa: ARG002  a state does not grow
         """An additive score compares each hypothesis with each key, as a sum and its tanh."""
@@ -176,7 +176,7 @@ class RecurrentSteps:
     def encode(self, source: Tensor) -> State[Memory | None, Any]:
         return self.model.start(source)[1]
 
-    def step(self, tokens: Tensor, written: Tensor, memory: Cells, shape: StepShape) -> Tensor:  # noqa: ARG002
+    def step(self, tokens: Tensor, written: Tensor, memory: CellMemory, shape: StepShape) -> Tensor:  # noqa: ARG002
         logits, after = self.model.step(tokens.flatten(), memory.state(shape))
         for own, new in zip(tensors(memory.target), tensors(after.target), strict=True):
             own[: len(new)].copy_(new)

@@ -47,6 +47,7 @@ class Pool:
     seen: Tensor  # (B · G, P, T · P): 0 on what a hypothesis sees of them, -inf on the rest
     joint: Tensor  # (B, S, L, 2, D) of the sources
     mask: Tensor  # (B, S): 0 on real tokens, -inf on padding
+    places: tuple[Tensor, ...]  # what is added to an embedding at each position (T, D); if rotary, cosine and sine
 
     @property
     def each(self) -> int:
@@ -90,7 +91,6 @@ class Pooled:
         self.model, self.decoder = model, decoder
         self.layers = [_PooledLayer(layer) for layer in decoder.layers]
         self.remembering = side_by_side(*keys_and_values(decoder))
-        self.places: tuple[Tensor, ...] = ()
         self.first = model.first
 
     @staticmethod
@@ -107,16 +107,16 @@ class Pooled:
         return self.decoder.output.weight
 
     def memory(self, rule: Rule, shape: StepShape) -> Pool:
-        """Room for so many sentences, and the tables of the positions there are."""
+        """Room for so many sentences."""
         size, depth, zeros = self.decoder.embedding.width, len(self.layers), self.weight.new_zeros
         each = rule.rows if isinstance(rule, Sample) else 1
         pools, width = shape.sentences * each, rule.rows // each
-        self.places = self._places(shape.target)
         return Pool(
             tuple(zeros(pools, shape.target, width, 2, size) for _ in self.layers),
             zeros(pools, width, shape.target * width),
             zeros(shape.sentences, shape.source, depth, 2, size),
             zeros(shape.sentences, shape.source),
+            self._places(shape.target),
         )
 
     def bytes(self, width: int, source: int, target: int) -> int:
@@ -126,7 +126,7 @@ class Pooled:
         return entries * self.weight.element_size()
 
     def _places(self, longest: int) -> tuple[Tensor, ...]:
-        """What is added to an embedding at each position (T, D), and where positions are rotary, cosine and sine."""
+        """The tables of the positions there are."""
         positions = self.decoder.positions
         count = min(longest, len(positions.weight)) if isinstance(positions, Learned) else longest
         table = positions(self.weight.new_zeros(1, count, self.decoder.embedding.width))[0]
@@ -143,7 +143,7 @@ class Pooled:
 
     def step(self, tokens: Tensor, written: Tensor, pool: Pool, shape: StepShape) -> Tensor:
         """Read a token for each hypothesis (B, W), which stands at its sentence's position (B,): logits (B, W, V)."""
-        table, *angles = (each.index_select(0, written)[:, None] for each in self.places)
+        table, *angles = (each.index_select(0, written)[:, None] for each in pool.places)
         width, written = pool.seen.shape[1], written[:, None].expand(-1, pool.each).flatten()  # P, (B · G,)
         own = written[:, None] * width + torch.arange(width, device=written.device)  # (B · G, P)
         seen = pool.seen[: len(written)].scatter_(2, own[:, :, None], 0.0)
