@@ -2,7 +2,7 @@
 
     python bench/gpu_training.py DATA [--tokens 8192 32768] [--pairs 60000] [--rounds 5] [--ledger]
     python bench/gpu_training.py --tokens 32768 --profile "graph, compiled"          # where a step's time goes
-    python bench/gpu_training.py --tokens 32768 --kinds "hugging face" "graph, compiled" "graph, compiled, apart"
+    python bench/gpu_training.py --tokens 32768 --kinds "graph, compiled, cudnn" "graph, compiled, efficient"
 
 DATA has train.de.gz and train.en.gz; without it, rows are random, in eight shapes from 16 to 128 tokens. All
 contestants begin as the same Marian model (6+6 layers, width 512, feed-forward 1024, 8,000 joint pieces) and see the
@@ -11,8 +11,8 @@ take turns: a round of each, then the next round; the figure is the median over 
 tokens per second, with the spread. Before that, with dropout off, each takes the same first steps from the same
 weights, and the losses are printed beside one another. What capturing and compiling cost is shown by itself.
 
-A kind may say more: `apart` computes queries, keys and values in three products and not in one, `cudnn` and
-`efficient` allow only these kernels of attention, and flash attention, which takes no mask.
+A kind may say more: `cudnn` and `efficient` allow only these kernels of attention, and flash attention, which takes no
+mask.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import json
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,6 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 import regard
 from regard.convert.huggingface import from_transformers
 from regard.data.batches import Batches, menu_for
-from regard.nn import attention
 from regard.nn.fast.dropout import Dropout
 from regard.runs.folder import Run
 from regard.settings import TrainSettings
@@ -109,6 +108,7 @@ def plain_loop(dropout: float) -> Take:
 def regard_step(kind: str, dropout: float, task: TranslateTask) -> Take:
     """One of Regard's steps, from the weights that the plain loop begins with."""
     words = kind.split(", ")
+    kernels = next((KERNELS[word] for word in words if word in KERNELS), None)
     torch._dynamo.reset()  # the kernels of attention are chosen when a layer is compiled
     model = from_transformers(marian(0.0))[0].to(CUDA)
     for module in model.modules():
@@ -126,25 +126,11 @@ def regard_step(kind: str, dropout: float, task: TranslateTask) -> Take:
     def take(batch: Tensors) -> Tensor:
         nonlocal number
         number += 1
-        with variant(words):
+        with contextlib.nullcontext() if kernels is None else sdpa_kernel(kernels):
             taken = step([batch], float((batch.target_out != 0).sum()), RATE, number)
         return torch.as_tensor(taken.loss)
 
     return take
-
-
-@contextlib.contextmanager
-def variant(words: list[str]) -> Iterator[None]:
-    """Attention as these words say; only what is traced or captured meanwhile is affected."""
-    kernels = next((KERNELS[word] for word in words if word in KERNELS), None)
-    before = attention.in_one_product
-    if "apart" in words:
-        attention.in_one_product = lambda x: False  # noqa: ARG005
-    try:
-        with contextlib.nullcontext() if kernels is None else sdpa_kernel(kernels):
-            yield
-    finally:
-        attention.in_one_product = before
 
 
 def prepare(data: Path, pairs: int, folder: Path) -> TranslateTask:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import copy
-
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 import regard
-import tiny
 from regard.models.transformer import TransformerDecoder, TransformerEncoder
-from regard.nn import attention
 from regard.nn.attention import Attention, InnerScore, Projections
 from regard.nn.layers import BatchNorm, FeedForward, LayerNorm, RMSNorm, layer_norm, rms_norm
 from regard.nn.masks import from_lengths
@@ -222,25 +218,3 @@ def test_the_decoder_is_torchs(dtype: torch.dtype, place: str, activation: str, 
         memory_key_padding_mask=~mask,
     )
     close(features, expected)
-
-
-@pytest.mark.parametrize("overrides", [(), ("model.positions=rotary", "model.width=18")], ids=["plain", "rotary"])
-def test_queries_keys_and_values_of_one_product_are_those_of_three(
-    overrides: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """On a GPU they are one product: the same logits, and the same gradients."""
-    model = copy.deepcopy(tiny.translator("transformer-small", *overrides)).train(mode=False)
-    random_biases(model)
-    source = tiny.rows([7, 3, 5], tiny.SOURCE_SIZE, 1)
-    target = tiny.rows([4, 6, 2], tiny.TARGET_SIZE, 2, first=1)
-    found = []
-    for together in (False, True):
-        monkeypatch.setattr(attention, "in_one_product", lambda _, together=together: together)
-        model.zero_grad()
-        logits = model(source, target)
-        logits.square().mean().backward()
-        found.append((logits.detach(), {name: each.grad for name, each in model.named_parameters()}))
-    (apart, gradients), (joined, others) = found
-    close(joined, apart)
-    for name, gradient in gradients.items():
-        close(others[name], gradient)

@@ -238,27 +238,6 @@ class Projections(nn.Module):
         self.value = linear(source_width, width)
         self.output = linear(width, width)
 
-    def keys_and_values(self, source: Tensor) -> tuple[Tensor, ...]:
-        return by_maps(source, self.key, self.value)
-
-    def queries_too(self, x: Tensor) -> tuple[Tensor, ...]:
-        """Queries, keys and values of self-attention."""
-        return by_maps(x, self.query, self.key, self.value)
-
-
-def in_one_product(x: Tensor) -> bool:
-    """Whether several maps of ``x`` are one: on a GPU, where a larger product is computed at a higher rate and the
-    gradient of x is then one product, not a sum of several."""
-    return x.is_cuda
-
-
-def by_maps(x: Tensor, *maps: nn.Linear) -> tuple[Tensor, ...]:
-    """What each of these, which have outputs of one width, makes of ``x`` (…, D)."""
-    if not in_one_product(x):
-        return tuple(each(x) for each in maps)
-    weight, bias = (torch.cat([getattr(each, name) for each in maps]) for name in ("weight", "bias"))
-    return F.linear(x, weight, bias).chunk(len(maps), -1)
-
 
 class Attention(nn.Module):
     """One member of the family; see the module's first lines.
@@ -309,17 +288,9 @@ class Attention(nn.Module):
         self, source: Tensor, mask: Tensor | None = None, *, first: int = 0, observer: Observer = UNOBSERVED
     ) -> Memory:
         """Project and prepare ``source`` (B, S, D), whose first token has position ``first``."""
-        keys, values = (source, source) if self.projections is None else self.projections.keys_and_values(source)
-        return self._memory(keys, values, mask, first, observer)
-
-    def remember_itself(
-        self, x: Tensor, mask: Tensor | None = None, *, first: int = 0, observer: Observer = UNOBSERVED
-    ) -> tuple[Tensor, Memory]:
-        """For self-attention: the projected queries of ``x`` (B, T, D), and what it `remember`s."""
-        query, keys, values = (x, x, x) if self.projections is None else self.projections.queries_too(x)
-        return query, self._memory(keys, values, mask, first, observer)
-
-    def _memory(self, keys: Tensor, values: Tensor, mask: Tensor | None, first: int, observer: Observer) -> Memory:
+        keys, values = source, source
+        if self.projections is not None:
+            keys, values = self.projections.key(source), self.projections.value(source)
         keys = observer.see("keys", self._split(keys))
         keys = self.score.prepare(keys)
         if self.rotary is not None:
@@ -327,17 +298,9 @@ class Attention(nn.Module):
         return Memory(keys, observer.see("values", self._split(values)), mask)
 
     def forward(
-        self,
-        query: Tensor,
-        memory: Memory,
-        *,
-        first: int = 0,
-        causal: bool = False,
-        projected: Tensor | None = None,
-        observer: Observer = UNOBSERVED,
+        self, query: Tensor, memory: Memory, *, first: int = 0, causal: bool = False, observer: Observer = UNOBSERVED
     ) -> Tensor:
-        """The contexts (B, T, D) of ``query`` (B, T, D), whose first token has position ``first``; ``projected`` is the
-        query after its projection, if it is known (`remember_itself`).
+        """The contexts (B, T, D) of ``query`` (B, T, D), whose first token has position ``first``.
 
         A memory with fewer rows than the query is shared by the W hypotheses of each sentence: these become W queries
         of one row, and nothing is copied.
@@ -349,9 +312,7 @@ class Attention(nn.Module):
             query = query.reshape(sentences, -1, query.shape[-1])  # (B, W · T, D)
             positions = positions.repeat(rows // sentences)
         inside, focus = self._window(query, memory, positions, observer)
-        if projected is None:
-            projected = query if self.projections is None else self.projections.query(query)
-        asked = self._ask(projected, first, length, observer)
+        asked = self._ask(query, first, length, observer)
         if self.fusible and not observer.active and not self._drops(query):
             contexts = self._fused(asked, memory, positions, inside, causal=causal, begins=first == 0)
         else:
@@ -364,8 +325,9 @@ class Attention(nn.Module):
         """Whether weights are dropped on a CPU, for which torch has no fused kernel."""
         return self.training and self.dropout.p > 0.0 and query.device.type == "cpu"
 
-    def _ask(self, projected: Tensor, first: int, length: int, observer: Observer) -> Tensor:
+    def _ask(self, query: Tensor, first: int, length: int, observer: Observer) -> Tensor:
         """The query of each head, (B, H, T, K); hypotheses side by side have the same positions."""
+        projected = query if self.projections is None else self.projections.query(query)
         heads = observer.see("queries", self._split(projected))
         if self.rotary is None:
             return heads

@@ -82,8 +82,7 @@ class EncoderLayer(nn.Module):
         watch = observer.at("self")
 
         def attend(x: Tensor) -> Tensor:
-            projected, memory = self.attention.remember_itself(x, mask, observer=watch)
-            return self.attention(x, memory, projected=projected, observer=watch)
+            return self.attention(x, self.attention.remember(x, mask, observer=watch), observer=watch)
 
         x = observer.see("attended", self.residuals[0](x, attend, mask))
         return observer.see("states", self.residuals[1](x, self.feed_forward, mask))
@@ -139,10 +138,9 @@ class DecoderLayer(nn.Module):
         assert self.attention is not None
         assert isinstance(past, Cache)
         watch = observer.at("self")
-        projected, new = self.attention.remember_itself(x, first=first, observer=watch)
+        new = self.attention.remember(x, first=first, observer=watch)
         longer = past.append(new.keys, new.values)
-        memory = Memory(*longer.view())
-        return self.attention(x, memory, first=first, causal=True, projected=projected, observer=watch), longer
+        return self.attention(x, Memory(*longer.view()), first=first, causal=True, observer=watch), longer
 
     def _ask(self, source: Memory, first: int, observer: Observer) -> Callable[[Tensor], Tensor]:
         cross, watch = self.cross, observer.at("cross")
