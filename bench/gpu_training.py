@@ -1,18 +1,24 @@
 """Training speed on one GPU: Regard's kinds of step against a plain Hugging Face loop, on the same weights and batches.
 
     python bench/gpu_training.py DATA [--tokens 8192 32768] [--pairs 60000] [--rounds 5] [--ledger]
+    python bench/gpu_training.py --tokens 32768 --profile "graph, compiled"          # where a step's time goes
+    python bench/gpu_training.py --tokens 32768 --kinds "graph, compiled, cudnn" "graph, compiled, efficient"
 
-DATA has train.de.gz and train.en.gz. All contestants begin as the same Marian model (6+6 layers, width 512,
-feed-forward 1024, 8,000 joint pieces) and see the same padded batches in the same order, already on the device, in bf16
-autocast with fused AdamW and clipping. They take turns: a round of each, then the next round; the figure is the median
-over rounds of padded source and target tokens per second, with the spread. Before that, with dropout off, each takes
-the same first steps from the same weights, and the losses are printed beside one another. What capturing and compiling
-cost is shown by itself.
+DATA has train.de.gz and train.en.gz; without it, rows are random, in eight shapes from 16 to 128 tokens. All
+contestants begin as the same Marian model (6+6 layers, width 512, feed-forward 1024, 8,000 joint pieces) and see the
+same padded batches in the same order, already on the device, in bf16 autocast with fused AdamW and clipping. They
+take turns: a round of each, then the next round; the figure is the median over rounds of padded source and target
+tokens per second, with the spread. Before that, with dropout off, each takes the same first steps from the same
+weights, and the losses are printed beside one another. What capturing and compiling cost is shown by itself.
+
+A kind may say more: `cudnn` and `efficient` allow only these kernels of attention, and flash attention, which takes no
+mask.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import gzip
 import json
 import statistics
@@ -27,10 +33,12 @@ import torch
 import torch.nn.functional as F
 import transformers
 from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import regard
 from regard.convert.huggingface import from_transformers
 from regard.data.batches import Batches, menu_for
+from regard.nn.fast.dropout import Dropout
 from regard.runs.folder import Run
 from regard.settings import TrainSettings
 from regard.tasks.task import Tensors
@@ -44,7 +52,19 @@ CUDA = torch.device("cuda")
 PIECES = 8000
 SMOOTHING = 0.1
 RATE = 3e-4
+FEW = 1000  # examples, with which rows are random
 Take = Callable[[Tensors], Tensor]  # a batch in, its summed loss out
+KERNELS = {
+    "cudnn": [SDPBackend.FLASH_ATTENTION, SDPBackend.CUDNN_ATTENTION],
+    "efficient": [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION],
+}
+GROUPS = {  # of kernels, by words of their names; the first that fits
+    "attention": ("fmha", "flash", "sdpa", "attention"),
+    "fused by the compiler": ("triton",),
+    "matrix products": ("gemm", "nvjet", "cutlass", "xmma", "cublas", "splitk"),
+    "optimizer and clipping": ("multi_tensor", "adam", "lpnorm", "foreach"),
+    "other elementwise": ("elementwise", "vectorized", "unrolled", "reduce", "copy", "memcpy", "memset", "cat"),
+}
 
 
 def marian(dropout: float) -> Any:
@@ -87,23 +107,27 @@ def plain_loop(dropout: float) -> Take:
 
 def regard_step(kind: str, dropout: float, task: TranslateTask) -> Take:
     """One of Regard's steps, from the weights that the plain loop begins with."""
+    words = kind.split(", ")
+    kernels = next((KERNELS[word] for word in words if word in KERNELS), None)
+    torch._dynamo.reset()  # the kernels of attention are chosen when a layer is compiled
     model = from_transformers(marian(0.0))[0].to(CUDA)
     for module in model.modules():
-        if isinstance(module, nn.Dropout):
+        if isinstance(module, Dropout) and module.p:  # attention drops nothing, as there
             module.p = dropout
     learn = TrainSettings(smoothing=SMOOTHING)
     own = TranslateTask(model, task.tokenizers, task.train_examples, task.valid_examples, learn=learn).to(CUDA).train()
     optimizer = make_optimizer(
-        "adamw", own, weight_decay=0.0, momentum=0.0, second_moment=0.98, capturable=kind != "eager"
+        "adamw", own, weight_decay=0.0, momentum=0.0, second_moment=0.98, capturable="graph" in words
     )
-    chosen = EagerStep if kind == "eager" else GraphStep
-    step = chosen(own, optimizer, autocast=True, compiled=kind == "graph, compiled")
+    chosen = GraphStep if "graph" in words else EagerStep
+    step = chosen(own, optimizer, autocast=True, compiled="compiled" in words)
     number = 0
 
     def take(batch: Tensors) -> Tensor:
         nonlocal number
         number += 1
-        taken = step([batch], float((batch.target_out != 0).sum()), RATE, number)
+        with contextlib.nullcontext() if kernels is None else sdpa_kernel(kernels):
+            taken = step([batch], float((batch.target_out != 0).sum()), RATE, number)
         return torch.as_tensor(taken.loss)
 
     return take
@@ -123,8 +147,35 @@ def prepare(data: Path, pairs: int, folder: Path) -> TranslateTask:
     return task
 
 
+def stand_in(folder: Path) -> TranslateTask:
+    """A task whose examples are not read, for rows that are random."""
+    settings = regard.load_settings(
+        "transformer-tiny", "data.corpus='fable:fr'", "data.pairs=300", "text.tokenizer=word", "text.joint=false"
+    )
+    task = open_task(Run.create(folder / "run", settings), lambda line: print(line, flush=True))
+    assert isinstance(task, TranslateTask)
+    return task
+
+
+def random_batches(budget: int) -> list[Tensors]:
+    """One batch of each shape; rows are up to eight tokens shorter than that."""
+    drawn = torch.Generator().manual_seed(1)
+    made = []
+    for length in (16, 24, 32, 40, 56, 72, 96, 128):
+        rows = budget // length
+        ids = torch.randint(4, PIECES, (2, rows, length), generator=drawn)
+        real = torch.arange(length) < length - torch.randint(0, 9, (2, rows, 1), generator=drawn)
+        source, target_out = torch.where(real, ids, 0)
+        target_in = F.pad(target_out[:, :-1], (1, 0), value=1)
+        absent = torch.zeros(rows, 0, dtype=torch.long), torch.zeros(rows, 0, 0, dtype=torch.bool)
+        made.append(Tensors(*(column.to(CUDA) for column in (source, target_in, target_out, *absent))))
+    return made
+
+
 def batches_of(task: TranslateTask, budget: int, count: int) -> list[Tensors]:
     """The first batches of a training, on the device."""
+    if len(task.train_examples) < FEW:
+        return random_batches(budget)
     menu = menu_for(task.train_examples, budget=budget, size=24, longest=128)
     made = Batches(task.train_examples, budget, seed=1, longest=128, menu=menu).read()
     return [Tensors.of(batch, CUDA) for batch, _ in islice(made, count)]
@@ -156,6 +207,8 @@ def curves(task: TranslateTask, kinds: list[str], batches: list[Tensors]) -> dic
 
 def measure(task: TranslateTask, kinds: list[str], budget: int, rounds: int, steps: int) -> list[dict[str, object]]:
     batches = batches_of(task, budget, 4 * steps)
+    shapes = len({batch.source.shape for batch in batches})
+    print(f"{budget} tokens: {len(batches)} batches in {shapes} shapes", flush=True)
     found: dict[str, list[float]] = {kind: [] for kind in kinds}
     ready: dict[str, float] = {}
     taking = contestants(task, kinds, 0.1)
@@ -182,7 +235,7 @@ def measure(task: TranslateTask, kinds: list[str], budget: int, rounds: int, ste
 
 def profile(task: TranslateTask, kind: str, budget: int) -> None:
     """Where the time of a step goes, by kernel."""
-    take, (batch, *_) = contestants(task, [kind], 0.1)[kind], batches_of(task, budget, 1)
+    take, batch = contestants(task, [kind], 0.1)[kind], batches_of(task, budget, 3)[2]
     for _ in range(5):
         take(batch)
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as seen:
@@ -190,26 +243,44 @@ def profile(task: TranslateTask, kind: str, budget: int) -> None:
             take(batch)
         torch.cuda.synchronize()
     print(f"{kind}, {budget} tokens, shape {tuple(batch.source.shape)} {tuple(batch.target_in.shape)}, 5 steps")
-    print(seen.key_averages().table(sort_by="cuda_time_total", row_limit=32, max_name_column_width=90))
+    kernels = sorted(seen.key_averages(), key=lambda each: -each.self_device_time_total)
+    whole = sum(each.self_device_time_total for each in kernels)
+    shares: dict[str, float] = {}
+    for each in kernels:
+        group = group_of(each.key)
+        shares[group] = shares.get(group, 0.0) + each.self_device_time_total
+    print(f"kernels of a step: {whole / 5000:.2f} ms")
+    for group, spent in sorted(shares.items(), key=lambda pair: -pair[1]):
+        print(f"{100 * spent / whole:6.1f} %  {spent / 5000:7.3f} ms  {group}")
+    for each in kernels[:40]:
+        spent = each.self_device_time_total
+        print(f"{100 * spent / whole:6.1f} %  {spent / 5000:7.3f} ms  {each.count // 5:5d} ×  {each.key[:110]}")
+
+
+def group_of(kernel: str) -> str:
+    """What kind of work a kernel does, by its name."""
+    name = kernel.lower()
+    return next((group for group, words in GROUPS.items() if any(word in name for word in words)), "the rest")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Training speed on one GPU.")
-    parser.add_argument("data", type=Path)
+    parser.add_argument("data", type=Path, nargs="?")
     parser.add_argument("--tokens", type=int, nargs="+", default=[8192, 32768])
     parser.add_argument("--kinds", nargs="+", default=["hugging face", "eager", "graph", "graph, compiled"])
     parser.add_argument("--pairs", type=int, default=60_000)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=40)
-    parser.add_argument("--profile", default="")
+    parser.add_argument("--profile", default="", metavar="KIND")
+    parser.add_argument("--no-losses", action="store_true", help="do not compare the losses of the first steps")
     parser.add_argument("--ledger", action="store_true")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        task = prepare(arguments.data, arguments.pairs, Path(folder))
+        task = prepare(arguments.data, arguments.pairs, Path(folder)) if arguments.data else stand_in(Path(folder))
         if arguments.profile:
             return profile(task, arguments.profile, arguments.tokens[-1])
         few = batches_of(task, arguments.tokens[0], 20)
-        for kind, losses in curves(task, arguments.kinds, few).items():
+        for kind, losses in () if arguments.no_losses else curves(task, arguments.kinds, few).items():
             print(f"{kind:<18}loss of steps 1, 2, … {losses}", flush=True)
         for budget in arguments.tokens:
             for row in measure(task, arguments.kinds, budget, arguments.rounds, arguments.steps):

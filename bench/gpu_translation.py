@@ -80,7 +80,7 @@ class Work:
         self, kind: torch.dtype, slots: int = MENU[-1], look_every: int | None = None
     ) -> tuple[Side, Captured]:
         menu = [*(size for size in MENU if size < slots), slots]
-        engine = Captured(self.ours, kind, menu=menu, **({} if look_every is None else {"look_every": look_every}))
+        engine = Captured([self.ours], kind, menu=menu, **({} if look_every is None else {"look_every": look_every}))
 
         def translate() -> Outputs:
             found = engine.search(self.rows, self.limits, Beam(self.beam), 0)
@@ -244,8 +244,8 @@ def measure(work: Work, kinds: list[str], sizes: list[int], rounds: int) -> list
             say(f"  {contestant}, {name}: first time {first:.2f} s")
         if engine.graphs is not None and (CAPTURED, name) in about:
             about[CAPTURED, name]["graphs"] = len(engine.graphs.graphs)
-        if engine.memory is not None:
-            say(f"  {engine.memory.shape}; shapes: {sorted(map(str, getattr(engine.graphs, 'graphs', {})))}")
+        for memory in engine.memories.values():
+            say(f"  {memory.shape}; shapes: {sorted(str(key[1]) for key in getattr(engine.graphs, 'graphs', {}))}")
         key = GENERATE, name
         batch, outputs[key] = fastest_batch(cast, sizes, name)
         sides[key], about[key] = (lambda cast=cast, batch=batch: cast.generate(batch)), {"batch": batch}  # type: ignore[misc]

@@ -15,7 +15,7 @@ from typing import ClassVar, Protocol
 import torch
 from torch import Tensor
 
-from regard.decode.front import Front
+from regard.decode.front import UnderWay
 from regard.errors import DataError, SettingsError
 from regard.text.vocabulary import END, PAD, SPECIAL_TOKENS, UNK, Tokenizer
 
@@ -29,37 +29,38 @@ def required(tokenizer: Tokenizer, where: str, text: str) -> list[int]:
 
 
 class Constraint(Protocol):
-    """Forbids tokens."""
+    """Forbids tokens. What it knows of its sentences should be on the search's device: a copy at each step waits."""
 
     order: ClassVar[int]  # 0 forbids, 1 forces, 2 forces before anything else
 
-    def forbid(self, banned: Tensor, log_probabilities: Tensor, front: Front) -> None:
+    def forbid(self, banned: Tensor, log_probabilities: Tensor, front: UnderWay) -> None:
         """Set ``banned`` (B, W, V) where a token must not come next, given the model's (B, W, V)."""
 
 
 def restrict(
-    log_probabilities: Tensor, front: Front, constraints: Sequence[Constraint], *, unknown: bool = False
+    log_probabilities: Tensor, front: UnderWay, constraints: Sequence[Constraint], *, unknown: bool = False
 ) -> None:
     """Set ``log_probabilities`` (B, W, V) of all forbidden tokens to -inf, in place."""
     banned = torch.zeros_like(log_probabilities, dtype=torch.bool)
     banned[:, :, : len(SPECIAL_TOKENS)] = True
-    banned[:, :, [END, UNK] if unknown else END] = False
+    banned[:, :, END : UNK + unknown] = False
     for constraint in sorted(constraints, key=lambda each: each.order):
         constraint.forbid(banned, log_probabilities, front)
     banned[:, :, END] &= ~(front.last[:, None] | banned.all(2))
     log_probabilities.masked_fill_(banned, -torch.inf)
 
 
-@dataclass(frozen=True)
 class Minimum:
     """At least so many tokens, one number a sentence. The limit of a sentence counts first."""
 
     order: ClassVar[int] = 0
-    lengths: Sequence[int]
 
-    def forbid(self, banned: Tensor, log_probabilities: Tensor, front: Front) -> None:  # noqa: ARG002
-        lengths = torch.tensor(self.lengths, device=banned.device)[front.sentences]
-        banned[:, :, END] |= (lengths > front.written.shape[2])[:, None]
+    def __init__(self, lengths: Sequence[int], device: torch.device | None = None) -> None:
+        self.lengths = torch.tensor(lengths, device=device)  # (sentences,)
+
+    def forbid(self, banned: Tensor, log_probabilities: Tensor, front: UnderWay) -> None:  # noqa: ARG002
+        lengths = self.lengths.to(banned.device)[front.sentences]
+        banned[:, :, END] |= (lengths > front.length)[:, None]
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ class NoRepeat:
         if self.size < 1:
             raise SettingsError(f"no_repeat = {self.size}: is the length of what must not repeat; 3 is usual")
 
-    def forbid(self, banned: Tensor, log_probabilities: Tensor, front: Front) -> None:  # noqa: ARG002
+    def forbid(self, banned: Tensor, log_probabilities: Tensor, front: UnderWay) -> None:  # noqa: ARG002
         written = front.written
         if written.shape[2] < self.size:
             return
@@ -88,13 +89,14 @@ class Forbidden:
 
     order: ClassVar[int] = 0
 
-    def __init__(self, sequences: Iterable[Sequence[int]]) -> None:
+    def __init__(self, sequences: Iterable[Sequence[int]], device: torch.device | None = None) -> None:
         distinct = sorted({tuple(sequence) for sequence in sequences})
         _check("forbidden", distinct)
         lengths = sorted({len(sequence) for sequence in distinct})
-        self.sequences = [torch.tensor([each for each in distinct if len(each) == length]) for length in lengths]
+        alike = [[each for each in distinct if len(each) == length] for length in lengths]
+        self.sequences = [torch.tensor(each, device=device) for each in alike]
 
-    def forbid(self, banned: Tensor, log_probabilities: Tensor, front: Front) -> None:  # noqa: ARG002
+    def forbid(self, banned: Tensor, log_probabilities: Tensor, front: UnderWay) -> None:  # noqa: ARG002
         written = front.written
         for sequences in self.sequences:  # (K, n), all of one length
             count, length = sequences.shape
@@ -114,22 +116,27 @@ class Prefix:
 
     order: ClassVar[int] = 2
 
-    def __init__(self, prefixes: Sequence[Sequence[int]], given: int = 0) -> None:
+    def __init__(self, prefixes: Sequence[Sequence[int]], given: int = 0, device: torch.device | None = None) -> None:
         _check("prefix", [each for each in prefixes if each])
         self.given = given
-        self.tokens = _padded(prefixes)  # (sentences, longest)
+        self.tokens = _padded([[*each, PAD] for each in prefixes]).to(device)  # (sentences, longest + 1)
 
-    def forbid(self, banned: Tensor, log_probabilities: Tensor, front: Front) -> None:
-        time = front.written.shape[2]
-        if time >= self.tokens.shape[1]:
+    def forbid(self, banned: Tensor, log_probabilities: Tensor, front: UnderWay) -> None:
+        length, longest = front.length, self.tokens.shape[1] - 1
+        if isinstance(length, int) and length >= longest:
             return
-        token = self.tokens[:, time].to(banned.device)[front.sentences]  # (B,)
-        rows = token != PAD
-        banned |= rows[:, None, None]
+        place = length if isinstance(length, int) else length.clamp(max=longest)
+        token = self.tokens.to(banned.device)[front.sentences, place][:, None, None]  # (B, 1, 1)
+        asked = token != PAD
+        banned |= asked
         shape = (-1, banned.shape[1], 1)
-        banned.scatter_(2, token[:, None, None].expand(*shape), ~rows[:, None, None].expand(*shape))
-        if time < self.given:
-            log_probabilities.scatter_(2, token[:, None, None].expand(*shape), 0.0)
+        token = token.expand(*shape)
+        banned.scatter_(2, token, ~asked.expand(*shape))
+        if self.given:
+            early = length < self.given
+            certain = asked & (early if isinstance(early, bool) else early[:, None, None])
+            known = log_probabilities.gather(2, token).masked_fill(certain, 0.0)
+            log_probabilities.scatter_(2, token, known)
 
 
 class Terms:
@@ -146,22 +153,23 @@ class Terms:
 
     order: ClassVar[int] = 1
 
-    def __init__(self, terms: Sequence[Sequence[Sequence[int]]]) -> None:
+    def __init__(self, terms: Sequence[Sequence[Sequence[int]]], device: torch.device | None = None) -> None:
         distinct = [list(dict.fromkeys(tuple(term) for term in sentence)) for sentence in terms]
         _check("terms", [term for sentence in distinct for term in sentence])
         self.count = max(map(len, distinct), default=0)  # K
         longest = max((len(term) for sentence in distinct for term in sentence), default=0)
-        self.tokens = torch.full((len(distinct), self.count, longest), PAD)  # (sentences, K, M)
+        tokens = torch.full((len(distinct), self.count, longest), PAD)
         for row, sentence in enumerate(distinct):
             if sentence:
-                self.tokens[row, : len(sentence)] = _padded(sentence, longest)
+                tokens[row, : len(sentence)] = _padded(sentence, longest)
+        self.tokens = tokens.to(device)  # (sentences, K, M)
 
-    def forbid(self, banned: Tensor, log_probabilities: Tensor, front: Front) -> None:
+    def forbid(self, banned: Tensor, log_probabilities: Tensor, front: UnderWay) -> None:
         if not self.count:
             return
         progress = self.progress(front.written, front.sentences)
         lacking = progress.unmet.any(2)  # (B, W)
-        spare = (front.limits - 1 - front.written.shape[2])[:, None] - progress.need
+        spare = (front.limits - 1 - front.length)[:, None] - progress.need
         ending = log_probabilities[:, :, END] >= log_probabilities[:, :, len(SPECIAL_TOKENS) :].amax(2)
         forced = lacking & ((spare <= progress.furthest) | ending | banned.all(2))
         going_on = (progress.written == progress.furthest[:, :, None]) & progress.unmet

@@ -103,13 +103,34 @@ class Finished:
 
 
 @dataclass(frozen=True)
-class Front:
-    """B sentences, each with W hypotheses under way and its best finished ones."""
+class UnderWay:
+    """B sentences, each with W hypotheses under way: what constraints and rules see of a search."""
 
     sentences: Tensor  # (B,) which sentence of the search each is
     limits: Tensor  # (B,) tokens at the most, <end> included
-    written: Tensor  # (B, W, t)
+    written: Tensor  # (B, W, t), the last token last; where a text is shorter, <pad> stands before it
     totals: Tensor  # (B, W) log-probabilities; -inf: nothing is under way here
+
+    @property
+    def length(self) -> int | Tensor:
+        """Tokens that are written: one number for all sentences, or (B,)."""
+        return self.written.shape[2]
+
+    @property
+    def near(self) -> bool:
+        """Whether the next token of any sentence may have to be ``<end>``; known without waiting for the device."""
+        return True
+
+    @property
+    def last(self) -> Tensor:
+        """(B,) whether the next token has to be ``<end>``."""
+        return self.limits <= self.length + 1
+
+
+@dataclass(frozen=True)
+class Front(UnderWay):
+    """Sentences that all have written as much, with their best finished outputs."""
+
     finished: Finished
     count: Tensor  # (B,) how many have finished so far, kept or not
     open: Tensor  # (B,) whether the sentence is still searched; others leave the batch when that pays
@@ -119,13 +140,7 @@ class Front:
 
     @property
     def near(self) -> bool:
-        """Whether the next token of any sentence may have to be ``<end>``; known without waiting for the device."""
         return self.nearest <= self.written.shape[2] + 1
-
-    @property
-    def last(self) -> Tensor:
-        """(B,) whether the next token has to be ``<end>``."""
-        return self.limits <= self.written.shape[2] + 1
 
     def select(self, kept: Tensor) -> Front:
         """Only these sentences."""

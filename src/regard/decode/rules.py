@@ -14,14 +14,14 @@ import torch
 from torch import Tensor
 
 from regard.decode.constraints import Constraint, Terms
-from regard.decode.front import Choice, Considered, Front, largest, largest_sums
+from regard.decode.front import Choice, Considered, UnderWay, largest, largest_sums
 from regard.errors import SettingsError
-from regard.text.vocabulary import END, PAD, START, UNK
+from regard.text.vocabulary import END, PAD, UNK
 
 # Slots of the beam for hypotheses that have more terms than others: dynamic beam allocation (Post and Vilar, 2018).
 
 
-def terms_added(terms: Terms, front: Front, log_probabilities: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]:
+def terms_added(terms: Terms, front: UnderWay, log_probabilities: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]:
     """The tokens that continue a term, (B, W, K), and their log-probabilities; -inf for those among the best ``tokens``
     (B, W, k) already."""
     following = terms.progress(front.written, front.sentences).following
@@ -54,7 +54,7 @@ def allocate_banks(banks: Tensor, totals: Tensor, width: int) -> Tensor:
     return by_score.gather(1, by_round)[:, :width]
 
 
-Choose = Callable[[Front, Tensor], Choice]  # log-probabilities (B, W, V) may be written to
+Choose = Callable[[UnderWay, Tensor], Choice]  # log-probabilities (B, W, V) may be written to
 
 
 class Rule(Protocol):
@@ -84,7 +84,7 @@ class Rule(Protocol):
     ) -> Choose:
         """The rule at work on sentences with these numbers and limits; unobserved, it need not collect `Considered`."""
 
-    def score(self, totals: Tensor, length: int) -> Tensor:
+    def score(self, totals: Tensor, length: int | Tensor) -> Tensor:
         """What finished outputs of ``length`` tokens, ``<end>`` included, are compared by."""
 
     def reachable(self, totals: Tensor, limits: Tensor, written: int | Tensor) -> Tensor | None:
@@ -194,7 +194,7 @@ class Beam:
         log_probabilities[:, :, : UNK + (not self.unknown)] = -torch.inf
         return totals if last is None else totals.masked_fill(last[:, None], -torch.inf), ending
 
-    def _choose_unobserved(self, front: Front, log_probabilities: Tensor) -> Choice:
+    def _choose_unobserved(self, front: UnderWay, log_probabilities: Tensor) -> Choice:
         """The same with less work: the W best of all continuations at once, and ends only where there are any."""
         going_on, ending = self._apart(front.totals, front.last if front.near else None, log_probabilities)
         totals, places = largest_sums(going_on, log_probabilities, self.width)  # (B, W)
@@ -220,7 +220,7 @@ class Beam:
             choices.append(choice)
         return _side_by_side(choices)
 
-    def _choose_with(self, terms: Terms, front: Front, log_probabilities: Tensor) -> Choice:
+    def _choose_with(self, terms: Terms, front: UnderWay, log_probabilities: Tensor) -> Choice:
         """Candidates that write a term, and slots for those that have most of their terms: `allocate_banks`."""
         going_on, ending = self._apart(front.totals, front.last, log_probabilities)
         values, tokens = largest(log_probabilities, self.width)
@@ -331,7 +331,7 @@ class Sample:
     def opening(self) -> Tensor:
         return torch.zeros(self.count)
 
-    def score(self, totals: Tensor, length: int) -> Tensor:  # noqa: ARG002
+    def score(self, totals: Tensor, length: int | Tensor) -> Tensor:  # noqa: ARG002
         return totals
 
     def reachable(self, totals: Tensor, limits: Tensor, written: int | Tensor) -> None:
@@ -347,7 +347,7 @@ class Sample:
     ) -> Choose:
         chance = self._chance(numbers, int(limits.max())).to(limits.device)  # (sentences, W, T)
         return lambda front, log_probabilities: self._choose(
-            front, log_probabilities, chance[front.sentences, :, front.written.shape[2]]
+            front, log_probabilities, chance[front.sentences, :, front.length]
         )
 
     def _chance(self, numbers: Sequence[int], longest: int) -> Tensor:
@@ -358,9 +358,11 @@ class Sample:
         ]
         return torch.from_numpy(np.stack(drawn)).reshape(len(numbers), self.count, longest)
 
-    def _choose(self, front: Front, log_probabilities: Tensor, chance: Tensor) -> Choice:
-        log_probabilities[:, :, [PAD, START] if self.unknown else [PAD, START, UNK]] = -torch.inf
-        log_probabilities[front.last.nonzero().squeeze(1), :, UNK:] = -torch.inf  # only <end> is left
+    def _choose(self, front: UnderWay, log_probabilities: Tensor, chance: Tensor) -> Choice:
+        log_probabilities[:, :, :END] = -torch.inf
+        log_probabilities[:, :, UNK : UNK + (not self.unknown)] = -torch.inf
+        if front.near:
+            log_probabilities[:, :, UNK:].masked_fill_(front.last[:, None, None], -torch.inf)  # only <end> is left
         cumulated = self._likely(log_probabilities / self.temperature).double().exp().cumsum(2)  # (B, W, V)
         point = chance.to(cumulated.dtype)[:, :, None] * cumulated[:, :, -1:]
         tokens = torch.searchsorted(cumulated, point, right=True).clamp(max=log_probabilities.shape[2] - 1)  # (B, W, 1)

@@ -11,7 +11,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 
 import torch
@@ -107,6 +107,7 @@ class Output:
     parts: tuple[Part, ...] = ()  # none for a sentence that was left as it is
 
 
+Find = Callable[[list[int], list[Constraint]], list[list[Hypothesis]]]  # the outputs of some rows
 Copy = Callable[[Sequence[Part]], list[str]]  # the texts of parts, with source words in the place of <unk>
 
 
@@ -242,40 +243,63 @@ class TextSearch:
         self, required: _Requirements, budget: int, listener: SearchListener | None
     ) -> list[list[Hypothesis]]:
         """The outputs of the engine and, for parts that it leaves, of our own search."""
-        results: list[list[Hypothesis]] = [[] for _ in required.parts]
+        left = list(range(len(required.parts)))
+        results: dict[int, list[Hypothesis]] = {}
         if listener is None:
             check_cancelled()
-            results = self.searcher.ask(required.sources, required.limits, required.options, budget)
-        left = [row for row, hypotheses in enumerate(results) if not hypotheses]
+            if self.searcher.serves(required.options):
+                results = self._without_forbidden(left, required, partial(self._ask, required, budget))
+                left = [row for row in left if not results[row]]
         lengths = [len(required.sources[row]) for row in left]
         for group in of_like_length(lengths, budget // required.options.rule.rows):
-            for row, hypotheses in self._search([left[place] for place in group], required, listener).items():
-                results[row] = hypotheses
-        return results
+            rows = [left[place] for place in group]
+            results |= self._without_forbidden(rows, required, partial(self._search, required, listener))
+        return [results[row] for row in range(len(required.parts))]
+
+    def _ask(
+        self, required: _Requirements, budget: int, rows: list[int], constraints: list[Constraint]
+    ) -> list[list[Hypothesis]]:
+        """The engine's outputs of some rows; none for what it leaves to our own search."""
+        assert self.searcher.engine is not None
+        return self.searcher.engine.search(
+            [required.sources[row] for row in rows],
+            [required.limits[row] for row in rows],
+            required.options.rule,
+            budget,
+            constraints=constraints,
+            numbers=[required.parts[row].number for row in rows],
+        )
 
     def _search(
-        self, rows: list[int], required: _Requirements, listener: SearchListener | None
-    ) -> dict[int, list[Hypothesis]]:
-        """Search some rows as one batch; search those again that spell a forbidden word in a new way."""
-        rule, forbidden = required.options.rule, set(required.forbidden)
+        self,
+        required: _Requirements,
+        listener: SearchListener | None,
+        rows: list[int],
+        constraints: list[Constraint],
+    ) -> list[list[Hypothesis]]:
+        """The outputs of some rows, searched as one batch."""
+        rule = required.options.rule
         writer = self.searcher.writer(rule)
         sources = [torch.tensor(required.sources[row]) for row in rows]
-        source = pad_sequence(sources, batch_first=True, padding_value=PAD).to(self.device)
-        places = {row: place for place, row in enumerate(rows)}
+        with torch.inference_mode():
+            first, state = writer.start(pad_sequence(sources, batch_first=True, padding_value=PAD).to(self.device))
+        return search(
+            writer,
+            first,
+            state,
+            torch.tensor([required.limits[row] for row in rows], device=self.device),
+            rule=rule,
+            constraints=constraints,
+            numbers=[required.parts[row].number for row in rows],
+            listener=listener,
+        )
+
+    def _without_forbidden(self, rows: list[int], required: _Requirements, find: Find) -> dict[int, list[Hypothesis]]:
+        """Find the outputs of some rows, and again of those that spell a forbidden word in a new way."""
+        forbidden = set(required.forbidden)
         results: dict[int, list[Hypothesis]] = {}
         for _ in range(MORE_WAYS):
-            with torch.inference_mode():
-                first, state = writer.start(source[[places[row] for row in rows]])
-            found = search(
-                writer,
-                first,
-                state,
-                torch.tensor([required.limits[row] for row in rows], device=self.device),
-                rule=rule,
-                constraints=required.constraints(rows, forbidden),
-                numbers=[required.parts[row].number for row in rows],
-                listener=listener,
-            )
+            found = find(rows, required.constraints(rows, forbidden, self.device))
             results.update(zip(rows, found, strict=True))
             more = {row: ways for row in rows if (ways := required.slips(results[row], row))}
             if not more:
@@ -372,19 +396,20 @@ class _Requirements:
         usual = int(self.options.longest * (len(source) - 1)) + SLACK + len(self.begin)
         return max(usual, len(self.begin + self.prefix) + sum(map(len, terms)) + 1)
 
-    def constraints(self, rows: list[int], forbidden: set[tuple[int, ...]]) -> list[Constraint]:
+    def constraints(self, rows: list[int], forbidden: set[tuple[int, ...]], device: torch.device) -> list[Constraint]:
         """The constraints of some of the parts."""
         found: list[Constraint] = []
         if self.options.shortest:
-            found.append(Minimum([int(self.options.shortest * (len(self.sources[row]) - 1)) for row in rows]))
+            least = [int(self.options.shortest * (len(self.sources[row]) - 1)) for row in rows]
+            found.append(Minimum(least, device))
         if self.options.no_repeat:
             found.append(NoRepeat(self.options.no_repeat))
         if forbidden:
-            found.append(Forbidden(forbidden))
+            found.append(Forbidden(forbidden, device))
         if any(self.terms[row] for row in rows):
-            found.append(Terms([self.terms[row] for row in rows]))
+            found.append(Terms([self.terms[row] for row in rows], device))
         if self.begin or self.prefix:
-            found.append(Prefix([self.prefixes[row] for row in rows], given=len(self.begin)))
+            found.append(Prefix([self.prefixes[row] for row in rows], len(self.begin), device))
         return found
 
     def slips(self, hypotheses: list[Hypothesis], row: int) -> set[tuple[int, ...]]:

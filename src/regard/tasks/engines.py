@@ -19,11 +19,13 @@ from typing import Any
 import torch
 from torch.nn.utils.rnn import pad_sequence
 
+from regard.decode.constraints import Constraint
 from regard.decode.engines.captured import Captured
 from regard.decode.engines.ctranslate2 import CTranslate2, ends_plainly, to_ctranslate2, unfit, unsupported
 from regard.decode.engines.engine import Engine, Searcher
+from regard.decode.engines.pooled import Pooled
 from regard.decode.options import SLACK, Options
-from regard.decode.rules import Beam
+from regard.decode.rules import Beam, Sample
 from regard.decode.search import Hypothesis, of_like_length, search
 from regard.decode.texts import CPU_BUDGET
 from regard.errors import ModelError, ResourceError, SettingsError, did_you_mean, optional
@@ -57,7 +59,7 @@ def check(name: str) -> None:
 def choose(name: str, translator: Translator, tell: Tell = silent) -> Searcher:
     """The searcher with the engine of this name. ``tell`` gets the choice of `auto`, and what goes to our own loop.
 
-    On a GPU, `native` searches with a Transformer in captured steps, which find the same outputs.
+    On a GPU, `native` searches in captured steps with models that fit, which find the same outputs.
     """
     check(name)
     return Searcher.of(translator.models, _engine(name, translator, tell))
@@ -81,22 +83,19 @@ def _engine(name: str, translator: Translator, tell: Tell) -> Engine | None:
 
 
 def _native(translator: Translator) -> Captured | None:
-    """Captured steps, on a GPU and for a model that they fit."""
-    model = translator.models[0]
-    alone = len(translator.models) == 1 and translator.device.type == "cuda" and not translator.tokenizers.begin
-    return Captured(model) if alone and Captured.fits(model) else None
+    """Captured steps, on a GPU and for models that they fit."""
+    fitting = translator.device.type == "cuda" and Captured.fits(translator.models)
+    return Captured(translator.models) if fitting else None
 
 
 def _bfloat16(translator: Translator) -> Captured:
     """The same with weights and activations of 16 bits."""
-    name, model = "engine = native-bfloat16", translator.models[0]
+    name = "engine = native-bfloat16"
     if translator.device.type != "cuda":
         raise SettingsError(f"{name}: computes on a GPU; add --device cuda, or use the engine native")
-    if not Captured.fits(model):
+    if not all(map(Pooled.fits, translator.models)):
         raise ModelError(f"{name}: is for Transformers with plain attention; use the engine native")
-    if translator.tokenizers.begin:
-        raise ModelError(f"{name}: cannot begin a target with given tokens, as this run does; use native")
-    return Captured(model, torch.bfloat16, name="native-bfloat16")
+    return Captured(translator.models, torch.bfloat16, name="native-bfloat16")
 
 
 def _may_agree(translator: Translator) -> bool:
@@ -231,13 +230,20 @@ class Auto:
         return unsupported(options) if self.engine is None else self.engine.refuses(options)
 
     def search(
-        self, sources: Sequence[Sequence[int]], limits: Sequence[int], rule: Beam, budget: int
+        self,
+        sources: Sequence[Sequence[int]],
+        limits: Sequence[int],
+        rule: Beam | Sample,
+        budget: int,
+        *,
+        constraints: Sequence[Constraint] = (),
+        numbers: Sequence[int] | None = None,
     ) -> list[list[Hypothesis]]:
         if not self.decided:
             self.look_at(sources, limits)
         if self.engine is None:
             return [[] for _ in sources]
-        return self.engine.search(sources, limits, rule, budget)
+        return self.engine.search(sources, limits, rule, budget, constraints=constraints, numbers=numbers)
 
     def look_at(self, sources: Sequence[Sequence[int]], limits: Sequence[int]) -> None:
         """Count these sources and, when there are enough, decide."""

@@ -17,6 +17,7 @@ import regard.tasks.engines
 from regard.cli.main import run
 from regard.decode.cancel import cancellable
 from regard.decode.engines.captured import Captured
+from regard.decode.engines.pooled import Pooled
 from regard.decode.options import Options
 from regard.decode.rules import Beam, Sample
 from regard.errors import ModelError, ResourceError, SettingsError
@@ -86,7 +87,9 @@ def test_an_engine_searches_all_but_what_comes_to_its_limit(trained: Path, monke
     translator = load(trained, engine="ctranslate2")
     seen = []
     search = CTranslate2.search
-    monkeypatch.setattr(CTranslate2, "search", lambda *given: seen.append(search(*given)) or [None, *seen[-1][1:]])
+    monkeypatch.setattr(
+        CTranslate2, "search", lambda *given, **named: seen.append(search(*given, **named)) or [None, *seen[-1][1:]]
+    )
     assert [each.text for each in translator.translate(TEXTS)] == [each.text for each in load(trained).translate(TEXTS)]
     assert len(seen[0]) == 3  # an empty text goes to nobody
 
@@ -205,9 +208,34 @@ def test_on_a_gpu_our_own_search_is_the_one_in_captured_steps(trained: Path, mon
     with pytest.raises(SettingsError, match="engine = native-bfloat16: computes on a GPU; add --device cuda"):
         choose("native-bfloat16", material)
     monkeypatch.setattr(Captured, "fits", lambda _: False)
+    monkeypatch.setattr(Pooled, "fits", lambda _: False)
     assert choose("native", there).engine is None
     with pytest.raises(ModelError, match="engine = native-bfloat16: is for Transformers with plain attention"):
         choose("native-bfloat16", there)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        Options(Sample(4, nucleus=0.9)),
+        Options(Sample(6), risk=True),
+        Options(Beam(4, best=3), forbidden=("chat", "le"), no_repeat=2),
+        Options(Beam(3), prefix="le", shortest=0.5, glossary={"river": "chat", "cat": "chien"}),
+        Options(Beam(4, groups=2, diversity=0.5)),
+        Options(Beam(3, coverage_penalty=0.2)),
+    ],
+    ids=lambda options: str(options.rule),
+)
+def test_in_captured_steps_every_option_has_the_outputs_of_the_loop(trained: Path, options: Options) -> None:
+    material, native = open_translator(trained), load(trained)
+    for models in (material.models, material.models * 2):
+        searcher = choose("native", replace(material, models=models, device=torch.device("cuda")))
+        assert isinstance(searcher.engine, Captured)
+        found = replace(native, searcher=searcher).translate([*TEXTS, "the river"], options)
+        expected = native.translate([*TEXTS, "the river"], options)
+        assert [[each.text for each in one.outputs] for one in found] == [
+            [each.text for each in one.outputs] for one in expected
+        ]
 
 
 def test_auto_stays_with_the_loop_where_the_other_engine_is_missing_or_would_differ(

@@ -14,10 +14,10 @@ import torch
 import regard
 import tiny
 from regard.data import PairEncoder, encode_examples
+from regard.decode.engines.captured import Captured
 from regard.decode.options import Options
 from regard.decode.rules import Beam, Sample
 from regard.decode.scoring import score
-from regard.errors import ModelError
 from regard.evaluate.evaluate import score as scored
 from regard.explain.alignment import sides
 from regard.explain.beam import search_tree
@@ -131,10 +131,15 @@ def test_training_reads_and_writes_them_too() -> None:
     assert columns["target"][0].tolist() == [tokenizer().id(FRENCH), *tokenizer().encode("a cat")]
 
 
-def test_captured_steps_are_left_to_runs_that_begin_freely(tmp_path: Path) -> None:
+@pytest.mark.parametrize("options", [Options(Beam(4, best=2)), Options(Sample(3)), Options(prefix="a cat")], ids=str)
+def test_captured_steps_begin_with_the_same_tokens(tmp_path: Path, options: Options) -> None:
+    """There is no GPU here: the engine is told of one, and searches where the weights are."""
     ours = translator("languages before both")
     run = Run.create(tmp_path / "run", tiny.settings("transformer-small"))
-    there = replace(ours, device=torch.device("cuda"), run=run, longest=100)
-    assert choose("native", there).engine is None
-    with pytest.raises(ModelError, match=r"engine = native-bfloat16: cannot begin a target with given tokens"):
-        choose("native-bfloat16", there)
+    searcher = choose("native", replace(ours, device=torch.device("cuda"), run=run, longest=100))
+    assert isinstance(searcher.engine, Captured)
+    found, expected = (each.translate(LINES[:4], options) for each in (replace(ours, searcher=searcher), ours))
+    for one, other in zip(found, expected, strict=True):
+        assert [each.text for each in one.outputs] == [each.text for each in other.outputs]
+        logs = [each.log_probability for each in other.outputs]
+        assert [each.log_probability for each in one.outputs] == pytest.approx(logs, rel=1e-4)

@@ -23,9 +23,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from regard.decode.constraints import Constraint
 from regard.decode.fused import maps_of
 from regard.decode.options import Options
-from regard.decode.rules import Beam
+from regard.decode.rules import Beam, Sample
 from regard.decode.search import Hypothesis
 from regard.errors import ModelError, SettingsError, did_you_mean, optional
 from regard.models.generator import EncoderDecoder
@@ -332,8 +333,16 @@ class CTranslate2:
         return why
 
     def search(
-        self, sources: Sequence[Sequence[int]], limits: Sequence[int], rule: Beam, budget: int
+        self,
+        sources: Sequence[Sequence[int]],
+        limits: Sequence[int],
+        rule: Beam | Sample,
+        budget: int,
+        *,
+        constraints: Sequence[Constraint] = (),  # noqa: ARG002  given first tokens are all that it does not refuse
+        numbers: Sequence[int] | None = None,  # noqa: ARG002
     ) -> list[list[Hypothesis]]:
+        assert isinstance(rule, Beam)
         results: list[list[Hypothesis]] = [[] for _ in sources]
         short = [row for row, limit in enumerate(limits) if max(limit, len(sources[row])) <= self.places]
         if not short:

@@ -10,9 +10,10 @@ from typing import Protocol
 
 from torch import Tensor, nn
 
+from regard.decode.constraints import Constraint
 from regard.decode.fused import Fused
 from regard.decode.options import Options
-from regard.decode.rules import Beam, Rule
+from regard.decode.rules import Beam, Rule, Sample
 from regard.decode.search import Ensemble, Hypothesis
 from regard.models.generator import EncoderDecoder
 
@@ -32,9 +33,19 @@ class Engine(Protocol):
         """Which of these options it does not support; empty if it supports all."""
 
     def search(
-        self, sources: Sequence[Sequence[int]], limits: Sequence[int], rule: Beam, budget: int
+        self,
+        sources: Sequence[Sequence[int]],
+        limits: Sequence[int],
+        rule: Beam | Sample,
+        budget: int,
+        *,
+        constraints: Sequence[Constraint] = (),
+        numbers: Sequence[int] | None = None,
     ) -> list[list[Hypothesis]]:
-        """For each source, ``<end>`` included, its outputs, best first; none where our own might be others."""
+        """For each source, ``<end>`` included, its outputs, best first; none where our own might be others.
+
+        The rest is as in `decode.search`. An engine that refuses an option need not know its constraint.
+        """
 
 
 @dataclass(frozen=True)
@@ -62,13 +73,9 @@ class Searcher:
         """Of memory that the engine has outside torch."""
         return 0 if self.engine is None else self.engine.bytes
 
-    def ask(
-        self, sources: Sequence[Sequence[int]], limits: Sequence[int], options: Options, budget: int
-    ) -> list[list[Hypothesis]]:
-        """The outputs that the engine finds; none for what is left to our own loop."""
-        if self.engine is None or self.engine.refuses(options) or not isinstance(options.rule, Beam):
-            return [[] for _ in sources]
-        return self.engine.search(sources, limits, options.rule, budget)
+    def serves(self, options: Options) -> bool:
+        """Whether there is an engine, and it does not refuse these options."""
+        return self.engine is not None and not self.engine.refuses(options)
 
     def writer(self, rule: Rule) -> EncoderDecoder | Ensemble | Fused:
         """The model that our own loop steps. Coverage observes attention, which the fused form cannot show."""

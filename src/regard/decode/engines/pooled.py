@@ -3,7 +3,8 @@
 The W hypotheses of a sentence share one pool of keys and values, (T, W) of them, which are never moved. Of each earlier
 position a hypothesis sees the one entry that its own past has written. When a hypothesis continues another, only the
 mask that says so, (W, T · W), is copied. Attention reads every entry of the pool once for all W queries, as many as
-without a pool, and the whole cache is not copied at each step as in other beams.
+without a pool, and the whole cache is not copied at each step as in other beams. Hypotheses that never continue each
+other, as samples, have a pool each, and share only the source.
 
 Each sentence has a length of its own, which is a value on the device. `tests/parity/test_captured.py` binds the two.
 """
@@ -17,6 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from regard.decode.fused import keys_and_values, maps_of
+from regard.decode.rules import Rule, Sample
 from regard.models.generator import EncoderDecoder
 from regard.models.transformer import TransformerDecoder
 from regard.nn.attention import Attention
@@ -36,32 +38,48 @@ class StepShape:
 
 @dataclass(frozen=True)
 class Pool:
-    """The memory of B sentences, written in place. Zeros at first: what is masked must still be a number."""
+    """The memory of B sentences, each with G pools of P hypotheses: one pool of all W, or W pools of one.
 
-    layers: tuple[Tensor, ...]  # (B, T, W, 2, D) keys and values that the hypotheses have written, for each layer
-    seen: Tensor  # (B, W, T · W): 0 on what a hypothesis sees of them, -inf on the rest
+    It is written in place. Zeros at first: what is masked must still be a number.
+    """
+
+    layers: tuple[Tensor, ...]  # (B · G, T, P, 2, D) keys and values that the hypotheses have written, for each layer
+    seen: Tensor  # (B · G, P, T · P): 0 on what a hypothesis sees of them, -inf on the rest
     joint: Tensor  # (B, S, L, 2, D) of the sources
     mask: Tensor  # (B, S): 0 on real tokens, -inf on padding
+    places: tuple[Tensor, ...]  # what is added to an embedding at each position (T, D); if rotary, cosine and sine
 
-    def fill(self, slots: Tensor, joint: Tensor, mask: Tensor) -> None:
+    @property
+    def each(self) -> int:
+        """Pools of a sentence, G."""
+        return len(self.seen) // len(self.mask)
+
+    def fill(self, slots: Tensor, encoded: tuple[Tensor, Tensor]) -> None:
         """New sentences, as `Pooled.encode` gives them, into these slots (n,)."""
+        joint, mask = encoded
         size = mask.shape[1]
-        self.seen.index_fill_(0, slots, -torch.inf)
+        self.seen.index_fill_(0, rows_of(slots, self.each), -torch.inf)
         self.mask.index_fill_(0, slots, -torch.inf)
         self.mask[:, :size].index_copy_(0, slots, mask)
         self.joint[:, :size].index_copy_(0, slots, joint)
 
     def move(self, old: Tensor, new: Tensor) -> None:
         """Copy slots (n,) to others."""
-        for column in (*self.layers, self.seen, self.joint, self.mask):
+        from_pools, to_pools = rows_of(old, self.each), rows_of(new, self.each)
+        for column in (*self.layers, self.seen):
+            column.index_copy_(0, to_pools, column.index_select(0, from_pools))
+        for column in (self.joint, self.mask):
             column.index_copy_(0, new, column.index_select(0, old))
 
     def follow(self, parents: Tensor, shape: StepShape) -> None:
         """Each hypothesis sees the past of its parent (B, W)."""
-        if parents.shape[1] == 1:
-            return
         seen = self.seen[: shape.sentences, :, : shape.target * parents.shape[1]]
         seen.copy_(seen.gather(1, parents[:, :, None].expand_as(seen)))
+
+
+def rows_of(slots: Tensor, each: int) -> Tensor:
+    """The rows of these slots (n,) in a tensor that has ``each`` of a sentence: (n · each,)."""
+    return (slots[:, None] * each + torch.arange(each, device=slots.device)).flatten()
 
 
 class Pooled:
@@ -73,7 +91,7 @@ class Pooled:
         self.model, self.decoder = model, decoder
         self.layers = [_PooledLayer(layer) for layer in decoder.layers]
         self.remembering = side_by_side(*keys_and_values(decoder))
-        self.places: tuple[Tensor, ...] = ()
+        self.first = model.first
 
     @staticmethod
     def fits(model: EncoderDecoder) -> bool:
@@ -88,25 +106,27 @@ class Pooled:
         """Of the output layer, which has the model's device and dtype."""
         return self.decoder.output.weight
 
-    def pool(self, width: int, shape: StepShape) -> Pool:
-        """Room for so many sentences of ``width`` hypotheses, and the tables of the positions there are."""
+    def memory(self, rule: Rule, shape: StepShape) -> Pool:
+        """Room for so many sentences."""
         size, depth, zeros = self.decoder.embedding.width, len(self.layers), self.weight.new_zeros
-        self.places = self._places(shape.target)
+        each = rule.rows if isinstance(rule, Sample) else 1
+        pools, width = shape.sentences * each, rule.rows // each
         return Pool(
-            tuple(zeros(shape.sentences, shape.target, width, 2, size) for _ in self.layers),
-            zeros(shape.sentences, width, shape.target * width),
+            tuple(zeros(pools, shape.target, width, 2, size) for _ in self.layers),
+            zeros(pools, width, shape.target * width),
             zeros(shape.sentences, shape.source, depth, 2, size),
             zeros(shape.sentences, shape.source),
+            self._places(shape.target),
         )
 
     def bytes(self, width: int, source: int, target: int) -> int:
-        """Of a `pool` for one sentence, and of the log-probabilities that a step makes for it."""
+        """Of the `memory` of one sentence with ``width`` hypotheses."""
         each = 2 * self.decoder.embedding.width * len(self.layers)
         entries = each * (target * width + source) + width * target * width
-        return entries * self.weight.element_size() + 3 * 4 * width * len(self.weight)
+        return entries * self.weight.element_size()
 
     def _places(self, longest: int) -> tuple[Tensor, ...]:
-        """What is added to an embedding at each position (T, D), and where positions are rotary, cosine and sine."""
+        """The tables of the positions there are."""
         positions = self.decoder.positions
         count = min(longest, len(positions.weight)) if isinstance(positions, Learned) else longest
         table = positions(self.weight.new_zeros(1, count, self.decoder.embedding.width))[0]
@@ -117,19 +137,19 @@ class Pooled:
     def encode(self, source: Tensor) -> tuple[Tensor, Tensor]:
         """Keys and values (n, S, L, 2, D) of ``source`` (n, S), padded on the right, and its mask for a `Pool`."""
         encoded = self.model.encode(source)
-        joint = F.linear(encoded.states, *self.remembering).view(*source.shape, len(self.layers), 2, -1)
-        mask = torch.zeros(source.shape, dtype=joint.dtype, device=joint.device)
+        joint = F.linear(encoded.states, *self.remembering).view(*encoded.mask.shape, len(self.layers), 2, -1)
+        mask = torch.zeros(encoded.mask.shape, dtype=joint.dtype, device=joint.device)
         return joint, mask.masked_fill_(~encoded.mask, -torch.inf)
 
     def step(self, tokens: Tensor, written: Tensor, pool: Pool, shape: StepShape) -> Tensor:
         """Read a token for each hypothesis (B, W), which stands at its sentence's position (B,): logits (B, W, V)."""
-        width = tokens.shape[1]
-        table, *angles = (each.index_select(0, written)[:, None] for each in self.places)
-        own = written[:, None] * width + torch.arange(width, device=written.device)  # (B, W)
-        seen = pool.seen[: shape.sentences].scatter_(2, own[:, :, None], 0.0)
-        seen = seen[:, None, :, : shape.target * width]  # (B, 1, W, T · W)
+        table, *angles = (each.index_select(0, written)[:, None] for each in pool.places)
+        width, written = pool.seen.shape[1], written[:, None].expand(-1, pool.each).flatten()  # P, (B · G,)
+        own = written[:, None] * width + torch.arange(width, device=written.device)  # (B · G, P)
+        seen = pool.seen[: len(written)].scatter_(2, own[:, :, None], 0.0)
+        seen = seen[:, None, :, : shape.target * width]  # (B · G, 1, P, T · P)
         mask = pool.mask[: shape.sentences, None, None, : shape.source]  # (B, 1, 1, S)
-        rows = torch.arange(shape.sentences, device=written.device) * pool.layers[0].shape[1] + written
+        rows = torch.arange(len(written), device=written.device) * pool.layers[0].shape[1] + written
         turns = tuple(angle[:, :, None, None] for angle in angles)
         x, norm = self.decoder.embedding(tokens) + table, self.decoder.embedding_norm  # (B, W, D)
         x = x if norm is None else norm(x)
@@ -151,9 +171,9 @@ class _PooledLayer:
     def __call__(
         self,
         x: Tensor,  # (B, W, D)
-        entries: Tensor,  # (B, T, W, 2, D) of this layer's pool
-        rows: Tensor,  # (B,) where to write, in a pool of (B · T, W, 2, D)
-        seen: Tensor,  # (B, 1, W, T · W)
+        entries: Tensor,  # (B · G, T, P, 2, D) of this layer's pools
+        rows: Tensor,  # (B · G,) where to write, in pools of (B · G · T, P, 2, D)
+        seen: Tensor,  # (B · G, 1, P, T · P)
         angles: tuple[Tensor, ...],  # cosine and sine (B, 1, 1, 1, K / 2), where positions are rotary
         *,
         joint: Tensor,  # (B, S, 2, D) of the sources
@@ -170,9 +190,11 @@ class _PooledLayer:
         asked = F.linear(x, *self.asking).view(count, width, 3, attention.heads, -1)  # (B, W, 3, H, K)
         if attention.rotary is not None:
             asked[:, :, :2] = attention.rotary.turn(asked[:, :, :2], *angles)
-        entries.view(-1, width, 2, size).index_copy_(0, rows, asked[:, :, 1:].reshape(count, width, 2, size))
-        pooled = entries[:count, : seen.shape[3] // width].flatten(1, 2)  # (B, T · W, 2, D)
-        return _attend(attention, asked[:, :, 0], pooled, seen)
+        pools, together = len(rows), entries.shape[2]
+        asked = asked.reshape(pools, together, *asked.shape[2:])  # (B · G, P, 3, H, K)
+        entries.view(-1, together, 2, size).index_copy_(0, rows, asked[:, :, 1:].reshape(pools, together, 2, size))
+        pooled = entries[:pools, : seen.shape[3] // together].flatten(1, 2)  # (B · G, T · P, 2, D)
+        return _attend(attention, asked[:, :, 0], pooled, seen).view(count, width, -1)
 
     def _source(self, x: Tensor, joint: Tensor, mask: Tensor) -> Tensor:
         cross = self.layer.cross

@@ -1,11 +1,11 @@
-"""Beam search in fixed memory: every step is the same operations on the same tensors.
+"""A search in fixed memory: every step is the same operations on the same tensors.
 
 `decode.search` is its written-out twin: there, hypotheses grow by a token a step and sentences leave the batch. Here a
 sentence has a slot, a place in every tensor, for as long as it is searched, and a length of its own; no operation
 depends on a value that the host would have to read. So a step can be captured once as a CUDA graph and replayed.
 
 The history keeps the token of each step and the hypothesis it continues, and is read backwards when a sentence is done:
-nothing is moved during the search.
+nothing is moved during the search. Only constraints need the texts themselves, which are then kept beside it.
 """
 
 from __future__ import annotations
@@ -19,16 +19,31 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from regard.decode.rules import Beam
+from regard.decode.constraints import Constraint, restrict
+from regard.decode.front import UnderWay, gather
+from regard.decode.rules import Choose, Rule
 from regard.decode.search import Hypothesis
+from regard.text.vocabulary import PAD
 
 Fetched = Callable[[], list[list[Hypothesis]]]  # outputs that are on their way to the host
+
+
+@dataclass(frozen=True)
+class Apart(UnderWay):
+    """Sentences that have written different numbers of tokens."""
+
+    lengths: Tensor  # (B,)
+
+    @property
+    def length(self) -> Tensor:
+        return self.lengths
 
 
 @dataclass(frozen=True)
 class Slots:
     """B sentences, each with W hypotheses under way and its N best finished ones. All of it is written in place."""
 
+    sentences: Tensor  # (B,) which sentence of the search each is
     tokens: Tensor  # (B, W) what each hypothesis wrote last
     totals: Tensor  # (B, W) log-probabilities; -inf: nothing is under way here
     written: Tensor  # (B,) tokens so far
@@ -39,30 +54,38 @@ class Slots:
     ended: Tensor  # (B, N) their log-probabilities
     places: Tensor  # (B, N) where they are in the history: length · W + hypothesis
     history: Tensor  # (B, T, 2, W) at each step the token chosen for each slot, and which it goes on from
+    texts: Tensor  # (B, W, T) the tokens so far, the last one last, where constraints ask for them
 
     @staticmethod
-    def empty(rule: Beam, count: int, longest: int, like: Tensor) -> Slots:
+    def empty(rule: Rule, count: int, longest: int, like: Tensor) -> Slots:
         """All closed. ``like`` says where, and whether log-probabilities have double precision."""
         kind = torch.float64 if like.dtype == torch.float64 else torch.float32
         whole = torch.zeros(count, dtype=torch.long, device=like.device)
-        nothing = torch.full((count, rule.width), -torch.inf, dtype=kind, device=like.device)
-        history = torch.zeros(count, longest, 2, rule.width, dtype=torch.int32, device=like.device)
-        tokens, places = (whole[:, None].repeat(1, size) for size in (rule.width, rule.best))
+        nothing = torch.full((count, rule.rows), -torch.inf, dtype=kind, device=like.device)
+        history = torch.zeros(count, longest, 2, rule.rows, dtype=torch.int32, device=like.device)
+        tokens, places = (whole[:, None].repeat(1, size) for size in (rule.rows, rule.best))
         best = nothing[:, : rule.best]
         return Slots(
-            *(tokens, nothing, whole.clone(), whole + 1, whole > 0, whole.clone()),
-            *(best.clone(), best.clone(), places, history),
+            *(whole.clone(), tokens, nothing, whole.clone(), whole + 1, whole > 0, whole.clone()),
+            *(best.clone(), best.clone(), places, history, tokens[:, :, None].repeat(1, 1, longest)),
         )
+
+    def clear(self) -> None:
+        """Close all. Sentences of an earlier search must not be asked for in the next."""
+        for column in (self.open, self.sentences, self.written):
+            column.zero_()
 
     def first(self, count: int) -> Slots:
         """The first so many, without a copy."""
         return Slots(*(getattr(self, field.name)[:count] for field in fields(self)))
 
-    def fill(self, slots: Tensor, limits: Tensor, token: int, opening: Tensor) -> None:
+    def fill(self, slots: Tensor, sentences: Tensor, limits: Tensor, token: int, opening: Tensor) -> None:
         """Begin new sentences in these slots (n,), with the rule's ``opening`` totals (W,)."""
         for column, value in ((self.tokens, token), (self.written, 0), (self.open, True), (self.count, 0)):
             column.index_fill_(0, slots, value)
         self.scores.index_fill_(0, slots, -torch.inf)
+        self.texts.index_fill_(0, slots, PAD)
+        self.sentences.index_copy_(0, slots, sentences)
         self.limits.index_copy_(0, slots, limits)
         self.totals.index_copy_(0, slots, opening.to(self.totals).expand(len(slots), -1))
 
@@ -73,21 +96,35 @@ class Slots:
             column.index_copy_(0, new, column.index_select(0, old))
         self.open.index_fill_(0, old, False)  # noqa: FBT003
 
-    def advance(self, log_probabilities: Tensor, rule: Beam) -> Tensor:
-        """One token further, from log-probabilities (B, W, V): the hypothesis each goes on from, (B, W)."""
-        choice = rule.choose(self.totals, self.limits <= self.written + 1, log_probabilities)
+    def advance(
+        self,
+        log_probabilities: Tensor,
+        rule: Rule,
+        choose: Choose,
+        constraints: Sequence[Constraint] = (),
+        longest: int = 0,
+    ) -> Tensor | None:
+        """One token further, from log-probabilities (B, W, V): the hypothesis each goes on from, (B, W), or None: each
+        from itself. With constraints, no text has more than ``longest`` tokens."""
+        texts = self.texts[:, :, self.texts.shape[2] - longest :]
+        now = Apart(self.sentences, self.limits, texts, self.totals, self.written)
+        if constraints:
+            restrict(log_probabilities, now, constraints, unknown=rule.unknown)
+        choice = choose(now, log_probabilities)
         assert choice.ended is not None
-        parents = torch.zeros_like(choice.tokens) if choice.parents is None else choice.parents
+        if constraints:
+            before = texts if choice.parents is None else gather(texts, choice.parents)
+            texts.copy_(torch.cat((before[:, :, 1:], choice.tokens[:, :, None]), 2))
         length = (self.written + 1).to(log_probabilities.dtype)
         scores = rule.score(choice.ended, length[:, None])
         self._finish(choice.ended, scores)
-        self._note(choice.tokens, parents)
+        self._note(choice.tokens, choice.parents)
         self.tokens.copy_(choice.tokens)
         still = self.open & ~self._over(choice.totals, length, rule)
         self.open.copy_(still)
         self.totals.copy_(choice.totals.masked_fill(~still[:, None], -torch.inf))
         self.written.add_(still)
-        return parents
+        return choice.parents
 
     def _finish(self, totals: Tensor, scores: Tensor) -> None:
         """Add the hypotheses that end (B, W) to the finished ones; only the N best of all stay."""
@@ -99,15 +136,16 @@ class Slots:
         self.scores.copy_(best)
         self.count.add_(scores.isfinite().sum(1))
 
-    def _note(self, tokens: Tensor, parents: Tensor) -> None:
+    def _note(self, tokens: Tensor, parents: Tensor | None) -> None:
         """Write into the history of each sentence, at its own step."""
         count, longest, _, width = self.history.shape
+        parents = torch.arange(width, device=tokens.device).expand_as(tokens) if parents is None else parents
         rows = torch.arange(count, device=tokens.device) * longest + self.written
         self.history.view(-1, 2, width).index_copy_(0, rows, torch.stack((tokens, parents), 1).int())
 
-    def _over(self, totals: Tensor, length: Tensor, rule: Beam) -> Tensor:
+    def _over(self, totals: Tensor, length: Tensor, rule: Rule) -> Tensor:
         """(B,) as in `decode.search`; at its limit a sentence is over even where its totals are NaN."""
-        over = (self.count >= rule.width) | totals.amax(1).isneginf() | (length >= self.limits)
+        over = (self.count >= rule.rows) | totals.amax(1).isneginf() | (length >= self.limits)
         bound = rule.reachable(totals, self.limits, length)
         return over if bound is None else over | (bound < self.scores[:, -1])
 
