@@ -119,18 +119,24 @@ def pick_fields(
 
 
 def _field(record: Any, column: str) -> str | int | float | None:
-    """`record["a.b"]`, or `record["a"]["b"]`, or the field with that number; None if there is none. A list is a
-    sequence of vectors, as text."""
+    """`record["a.b"]`, or `record["a"]["b"]`, or the field with that number; None if there is none. A list of
+    numbers, or of lists of them, is a sequence of vectors, as text."""
     if not isinstance(record, dict):
         return None
     if isinstance(value := record.get(column), str | int | float):
         return value
-    if isinstance(value, list):
+    if isinstance(value, list) and _is_numbers(value):
         return json.dumps(value)
     if column.isdecimal() and 0 < int(column) <= len(record):
         return _field(record, list(record)[int(column) - 1])
     first, _, rest = column.partition(".")
     return _field(record.get(first), rest) if rest else None
+
+
+def _is_numbers(value: list[Any]) -> bool:
+    """Whether a list holds numbers, or lists of them, and not words. A number may be missing."""
+    inner = chain.from_iterable(each if isinstance(each, list) else [each] for each in value)
+    return all(each is None or isinstance(each, int | float) for each in inner)
 
 
 def read_conllu(path: str, complain: Complain) -> Iterator[Row]:
