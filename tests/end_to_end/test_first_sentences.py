@@ -86,6 +86,10 @@ INSIDE = {
     "where is the cat": "où est le chat",
     "THE BLACK CAT ATE THE MOUSE.": "LE CHAT NOIR A MANGÉ LA SOURIS.",
     "The black cat ate the mouse": "Le chat noir a mangé la souris",
+    # one word aloud, which makes no others loud
+    "The OLD woman sold the house.": "La vieille femme a vendu la maison.",
+    "The BLACK cat ate THE mouse.": "Le chat noir a mangé la souris.",
+    "The cat slept. THE DOG RAN.": "Le chat a dormi. LE CHIEN A COURU.",
     # more than one sentence, and what is between them
     "The cat slept. The dog ran.": "Le chat a dormi. Le chien a couru.",
     "The cat slept.\n\nThe dog ran.": "Le chat a dormi.\n\nLe chien a couru.",

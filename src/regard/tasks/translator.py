@@ -180,7 +180,9 @@ class Translator:
     @cached_property
     def search(self) -> TextSearch:
         copy = self._copied if attends(self.model) else None
-        return TextSearch(self.searcher or Searcher.of(self.models), self.tokenizers, self.device, self.longest, copy)
+        searcher = self.searcher or Searcher.of(self.models)
+        calm = self.run is not None and self.run.settings.data.is_built_in  # which has no single word in capitals
+        return TextSearch(searcher, self.tokenizers, self.device, self.longest, copy, calm)
 
     @cached_property
     def language(self) -> str:

@@ -18,7 +18,17 @@ from pydantic import Field
 
 from regard.text.sentences import Cut, cut
 from regard.text.vocabulary import SPECIAL_TOKENS, Tokenizer, Vocabulary
-from regard.text.words import JOINER, Case, SpaceTokenizer, WordTokenizer, lowered, space_spans, split_words, word_spans
+from regard.text.words import (
+    CAPITALS,
+    JOINER,
+    Case,
+    SpaceTokenizer,
+    WordTokenizer,
+    lowered,
+    space_spans,
+    split_words,
+    word_spans,
+)
 
 # Which words a run has seen: its vocabulary, if that consists of words, else the words counted when it was learned.
 
@@ -226,10 +236,14 @@ def _listed(words: list[str]) -> str:
     return ", ".join(words[:_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
-def read(text: str, known: KnownWords | None) -> Passage:
-    """Cut a text and read its sentences; without known words they are read as they are written."""
+def read(text: str, known: KnownWords | None, *, calm: bool = False) -> Passage:
+    """Cut a text and read its sentences; without known words they are read as they are written.
+
+    ``calm`` is for runs whose training text has whole sentences in capitals, and never single words: a word in capitals
+    among others is then read without them, or the run would take the sentence for one in capitals.
+    """
     parts = cut(text)
-    return Passage(text, parts, tuple(_read(sentence, known) for sentence in parts.sentences), known)
+    return Passage(text, parts, tuple(_read(sentence, known, calm=calm) for sentence in parts.sentences), known)
 
 
 def whole(text: str) -> Passage:
@@ -239,23 +253,32 @@ def whole(text: str) -> Passage:
     return Passage(text, Cut((text,), ("", "")), (Reading(text),), None)
 
 
-def _read(sentence: str, known: KnownWords | None) -> Reading:
+def _read(sentence: str, known: KnownWords | None, *, calm: bool) -> Reading:
     if known is None:
         return Reading(sentence)
     text, done, unknown, words, seen = "", 0, [], 0, False
+    calm = calm and any(map(str.islower, sentence))
     for start, end in known.spans(sentence):
         word = sentence[start:end]
         has_letter, has_sign = any(map(str.isalpha, word)), any(map(str.isalnum, word))
         words += has_letter
         variant = _variant(word, known)
+        if calm and lowered(word)[0] == CAPITALS:
+            word, variant = _calmed(word, variant, first=not any(map(str.isalpha, text)))
         if variant is None and (has_letter or (known.whole and has_sign)):
-            unknown.append(Unknown(start, end, word))
+            unknown.append(Unknown(start, end, sentence[start:end]))
         seen = seen or (has_sign and variant is not None)
         text += sentence[done:start] + (variant or word)
         done = end
     if not seen:
         return Reading(sentence, tuple(unknown), words, left=True)
     return Reading(text + sentence[done:], tuple(unknown), words)
+
+
+def _calmed(word: str, variant: str | None, *, first: bool) -> tuple[str, str | None]:
+    """A word in capitals, and the form it was seen in, without them; the first of a sentence and a name keep one."""
+    written = word.capitalize() if first or variant is None else word.lower()
+    return written, None if variant is None else written
 
 
 def _variant(word: str, known: KnownWords) -> str | None:
