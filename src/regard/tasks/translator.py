@@ -113,6 +113,13 @@ class Translation:
         return self.translator.doubts_and_links([self.outputs[0]])[0][0]
 
     @cached_property
+    def omitted(self) -> tuple[Unknown, ...]:
+        """The words of the source that the best output seems to leave out, and where they are."""
+        from regard.explain.omission import omitted
+
+        return omitted(self.translator, self.source, self.outputs[0])
+
+    @cached_property
     def attention(self) -> Trace:
         """All attention of the best output, replayed: ``attention.cross`` is (L, H, T, S)."""
         return self.trace()

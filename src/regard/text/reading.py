@@ -90,6 +90,22 @@ class KnownWords:
         return {word.lower(): word for word in reversed(words)}
 
     @cached_property
+    def total(self) -> int:
+        """How many words the training text had."""
+        return sum(self.counted.counts)
+
+    def times(self, word: str) -> int:
+        """How often a word was seen, in any capitals and whatever stood before it."""
+        return self._times[word.lower()]
+
+    @cached_property
+    def _times(self) -> Counter[str]:
+        found = Counter[str]()
+        for token, times in zip(self.counted.tokens, self.counted.counts, strict=True):
+            found[(token.removeprefix(JOINER) or token).lower()] += times
+        return found
+
+    @cached_property
     def script(self) -> str:
         """The script that most of the words are in."""
         return script_of("".join(islice((token for token in self.counted if token not in SPECIAL_TOKENS), _SAMPLE)))
