@@ -15,9 +15,9 @@ from regard.settings.languages import is_language
 
 Row = tuple[int, tuple[str, ...]]
 
-_USUAL = frozenset(
-    ("source", "target", "src", "tgt", "trg", "text", "label", "labels", "tags", "words", "sentence", "translation")
-    + ("input", "output", "id", "index", "line", "score")
+_USUAL = (  # names of columns
+    *("source", "target", "src", "tgt", "trg", "text", "label", "labels", "tags", "words", "sentence", "translation"),
+    *("input", "output", "id", "index", "line", "score"),
 )
 LARGEST_RECORD = 1 << 24  # characters of CSV; the csv module's own limit is too short for a long document
 
@@ -69,7 +69,7 @@ def pick_cells(
     """The wanted columns of a table, by header or by number.
 
     Columns given by name need a header; with columns given by number there is none. If no columns are given, the first
-    row is a header if it contains `names`, or if it names languages or what columns are usually called; else it is data.
+    row is a header if it contains `names`, or names languages and the like; else it is data.
     """
     first = next(rows, None)
     if first is None:
