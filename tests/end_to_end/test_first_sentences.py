@@ -81,6 +81,8 @@ INSIDE = {
     "Mary's dog slept.": "Le chien de Mary a dormi.",
     # speech
     'The king said, "The wolf slept."': "Le roi a dit\u00a0: «\u202fLe loup a dormi.\u202f»",
+    '"The cat slept."': '"Le chat a dormi."',
+    "“The cat slept. The dog ran.”": "“Le chat a dormi. Le chien a couru.”",
     # as people write in a hurry, and aloud
     "the black cat ate the mouse": "le chat noir a mangé la souris",
     "where is the cat": "où est le chat",

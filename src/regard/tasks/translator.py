@@ -188,8 +188,8 @@ class Translator:
     def search(self) -> TextSearch:
         copy = self._copied if attends(self.model) else None
         searcher = self.searcher or Searcher.of(self.models)
-        calm = self.run is not None and self.run.settings.data.is_built_in  # which has no single word in capitals
-        return TextSearch(searcher, self.tokenizers, self.device, self.longest, copy, calm)
+        plain = self.run is not None and self.run.settings.data.is_built_in
+        return TextSearch(searcher, self.tokenizers, self.device, self.longest, copy, plain)
 
     @cached_property
     def language(self) -> str:

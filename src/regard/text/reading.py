@@ -150,6 +150,7 @@ def is_unspaced(character: str) -> bool:
 
 _STRAIGHT = str.maketrans({"’": "'", "‘": "'", "ʼ": "'", "“": '"', "”": '"', "„": '"', "…": "..."})
 _CURLY = str.maketrans({"'": "’", '"': "”"})
+_QUOTES = '"“”„«»'
 _NAMED = 10  # how many unknown words a remark lists
 
 
@@ -252,14 +253,28 @@ def _listed(words: list[str]) -> str:
     return ", ".join(words[:_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
-def read(text: str, known: KnownWords | None, *, calm: bool = False) -> Passage:
+def read(text: str, known: KnownWords | None, *, plain: bool = False) -> Passage:
     """Cut a text and read its sentences; without known words they are read as they are written.
 
-    ``calm`` is for runs whose training text has whole sentences in capitals, and never single words: a word in capitals
-    among others is then read without them, or the run would take the sentence for one in capitals.
+    ``plain`` is for runs whose training text, as the built-in one, has no single words in capitals and no quotation
+    without a speaker. A word in capitals among others is then read without them, or the run would take the sentence for
+    one in capitals; quotation marks around sentences are left where they are, and not read.
     """
-    parts = cut(text)
-    return Passage(text, parts, tuple(_read(sentence, known, calm=calm) for sentence in parts.sentences), known)
+    parts = _unquoted(cut(text)) if plain else cut(text)
+    return Passage(text, parts, tuple(_read(sentence, known, plain=plain) for sentence in parts.sentences), known)
+
+
+def _unquoted(whole: Cut) -> Cut:
+    """The same with quotation marks at the ends of sentences that have no others inside between the sentences."""
+    sentences, between = list[str](), [whole.between[0]]
+    for sentence, gap in zip(whole.sentences, whole.between[1:], strict=True):
+        bare = sentence.strip(_QUOTES)
+        bare = sentence if not bare or set(_QUOTES) & set(bare) else bare
+        start = sentence.index(bare)
+        between[-1] += sentence[:start]
+        sentences.append(bare)
+        between.append(sentence[start + len(bare) :] + gap)
+    return Cut(tuple(sentences), tuple(between))
 
 
 def whole(text: str) -> Passage:
@@ -269,11 +284,11 @@ def whole(text: str) -> Passage:
     return Passage(text, Cut((text,), ("", "")), (Reading(text),), None)
 
 
-def _read(sentence: str, known: KnownWords | None, *, calm: bool) -> Reading:
+def _read(sentence: str, known: KnownWords | None, *, plain: bool) -> Reading:
     if known is None:
         return Reading(sentence)
     text, done, unknown, words, seen = "", 0, [], 0, False
-    calm = calm and any(map(str.islower, sentence))
+    calm = plain and any(map(str.islower, sentence))
     for start, end in known.spans(sentence):
         word = sentence[start:end]
         has_letter, has_sign = any(map(str.isalpha, word)), any(map(str.isalnum, word))
