@@ -114,7 +114,10 @@ class Corpora:
         parts: dict[str, list[str]] = {part: [file.name for file in self.files(name, part)] for part in PARTS}
         size = sum(file.stat().st_size for file in path.iterdir() if FILE.fullmatch(file.name))
         checked = self.checked(name)
-        state: State = "incomplete" if not (_is_whole(parts["train"]) and _is_whole(parts["valid"])) else "unchecked"
+        whole = _is_whole(parts["train"]) and (
+            not parts["valid"] or _is_whole(parts["valid"])
+        )  # as `settings` wants it
+        state: State = "unchecked" if whole else "incomplete"
         if state == "unchecked" and checked is not None:
             state = "clean" if checked["clean"] else "findings"
         pairs = None if checked is None else checked["parts"].get("train", {}).get("pairs")
