@@ -525,3 +525,15 @@ def test_a_missing_package_is_named_with_what_installs_it(tmp_path, monkeypatch:
         monkeypatch.setitem(sys.modules, module, None)
         with pytest.raises(ResourceError, match=r"needs the package (\w+); pip install \1$"):
             list(read_pairs(Corpus((name,))))
+
+
+def test_columns_of_parquet_that_nobody_wants_are_not_unpacked(tmp_path: Path) -> None:
+    path = str(tmp_path / "a.parquet")
+    columns = {"source": ["a"], "target": ["b"], "embedding": [[0.5] * 7], "pair": [{"de": "x", "en": "y"}]}
+    parquet.write_table(pyarrow.table(columns), path)
+    assert next(reading.read_parquet(path, ("source", "target")))[1] == {"source": "a", "target": "b"}
+    assert next(reading.read_parquet(path, ("pair.de", "source")))[1] == {"pair": {"de": "x", "en": "y"}, "source": "a"}
+    assert list(Corpus((path,), ("pair.en", "pair.de")).rows(("source", "target"))) == [(1, ("y", "x"))]
+    assert list(Corpus((path,), ("2", "1")).rows(("source", "target"))) == [(1, ("b", "a"))]
+    with pytest.raises(DataError, match="column = sorce: no text under that name; did you mean 'source'"):
+        list(Corpus((path,), ("sorce", "target")).rows(("source", "target")))
