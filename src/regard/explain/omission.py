@@ -12,6 +12,7 @@ A word that is left out together with all that hangs on it, or that is replaced 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
@@ -84,6 +85,8 @@ def without(text: str, start: int, end: int) -> str:
 
 def _located(text: str, number: int, word: str) -> Unknown:
     """A word that was read, in the text as it was written."""
-    start, end = space_spans(text)[number]
-    place = text.lower().find(word.lower(), start, end)
-    return Unknown(start, end, text[start:end]) if place < 0 else Unknown(place, place + len(word), word)
+    spans = space_spans(text)
+    start, end = spans[min(number, len(spans) - 1)]  # a long word may have been read in two parts, and counted twice
+    if same := re.search(re.escape(word), text[start:end], re.IGNORECASE):
+        start, end = start + same.start(), start + same.end()
+    return Unknown(start, end, text[start:end])

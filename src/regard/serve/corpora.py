@@ -114,9 +114,8 @@ class Corpora:
         parts: dict[str, list[str]] = {part: [file.name for file in self.files(name, part)] for part in PARTS}
         size = sum(file.stat().st_size for file in path.iterdir() if FILE.fullmatch(file.name))
         checked = self.checked(name)
-        whole = _is_whole(parts["train"]) and (
-            not parts["valid"] or _is_whole(parts["valid"])
-        )  # as `settings` wants it
+        needed = [parts["train"], *([parts["valid"]] if parts["valid"] else [])]  # as `settings` has it
+        whole = all(map(_is_whole, needed))
         state: State = "unchecked" if whole else "incomplete"
         if state == "unchecked" and checked is not None:
             state = "clean" if checked["clean"] else "findings"

@@ -77,7 +77,9 @@ def test_frequent_words_must_make_the_difference_larger_than_rare_ones(
 
 def test_a_word_that_was_read_in_another_way_is_found_as_it_was_written() -> None:
     assert omission._located("The caf\u00e9s slept", 1, "cafe\u0301s") == Unknown(4, 9, "caf\u00e9s")
-    assert omission._located("The OLD man", 1, "old") == Unknown(4, 7, "old")
+    assert omission._located("The “OLD” man", 1, "old") == Unknown(5, 8, "OLD")
+    assert omission._located("İİ OLD", 1, "old") == Unknown(3, 6, "OLD")  # two letters in small ones
+    assert omission._located("一二三四", 1, "三四") == Unknown(2, 4, "三四")
 
 
 def test_a_word_never_seen_is_left_to_the_remark_on_such_words(
