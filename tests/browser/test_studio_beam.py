@@ -210,3 +210,25 @@ def test_the_page_fits_and_is_accessible(page: Any, accessible: Check, fits: Che
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
         accessible(page)
+
+
+def test_what_stands_in_a_box_stays_inside_it_however_sure_the_model_is(page: Any) -> None:
+    def sure(route: Any) -> None:
+        answer = route.fetch()
+        body = answer.json()
+        for node in body["nodes"]:
+            node["log_probability"] = -0.0001 * (node["step"] + 1)
+        route.fulfill(response=answer, json=body)
+
+    page.route("**/api/v1/beam", sure)
+    page.goto(ADDRESS)
+    page.locator(".tree g.kept").first.wait_for()
+    assert page.locator(".tree .soft", has_text="> 99.9").count() > 3
+    rooms = page.evaluate("""() => [...document.querySelectorAll('.tree g.node')].flatMap(node => {
+      const box = node.querySelector('.shape').getBBox();
+      return [...node.querySelectorAll('text')].map(text => {
+        const letters = text.getBBox();
+        return box.x + box.width - letters.x - letters.width;
+      });
+    })""")
+    assert min(rooms) > 4

@@ -467,3 +467,15 @@ def test_the_same_sentence_goes_through_three_kinds_of_models(page: Any) -> None
     wanted = answer["translations"][0]["outputs"][0]["text"]
     assert page.locator(".kind[data-preset=lstm] .big").inner_text() == (wanted or "(nothing)")
     assert page.locator(".kind a", has_text="Learn with lstm").count() == 1
+
+
+def test_the_styles_of_the_map_stay_in_the_map_and_the_parts_fit_on_a_phone(page: Any) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    opened(page, "/#learn?run=transformer-tiny&text=the+cat")
+    box, around = (page.locator(place).bounding_box() for place in (".places .segmented", ".places"))
+    assert box["x"] + box["width"] <= around["x"] + around["width"]
+    borders = "() => [...document.querySelectorAll('.part')].map(part => getComputedStyle(part).borderTopWidth)"
+    assert page.locator(".places .part").evaluate("part => getComputedStyle(part).borderTopWidth") == "0px"
+    page.goto("/#meaning?run=transformer-tiny")
+    page.wait_for_selector(".results .part")
+    assert set(page.evaluate(borders)) == {"0px"}

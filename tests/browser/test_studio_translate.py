@@ -255,6 +255,27 @@ def test_words_that_the_run_has_never_seen_are_underlined_and_counted(page: Any)
     assert said.startswith("2 words this run has never seen: wizard, unicorn.")
 
 
+def test_words_that_a_translation_leaves_out_have_dots_and_are_named(page: Any) -> None:
+    def reply(route: Any) -> None:
+        answer = route.fetch()
+        body = answer.json()
+        assert route.request.post_data_json["omitted"]
+        for each in body["translations"]:
+            at = each["source"].index("black")
+            each["omitted"] = [{"start": at, "end": at + 5, "word": "black"}]
+            each["unknown"] = [{"start": at + 6, "end": at + 9, "word": "cat"}]
+        route.fulfill(response=answer, json=body)
+
+    page.route("**/api/v1/translate", reply)
+    page.goto(address("the black cat."))
+    words(page)
+    assert page.locator(".mirror .omitted").all_inner_texts() == ["black"]
+    assert page.locator(".mirror .unknown").all_inner_texts() == ["cat"]
+    dots = page.locator(".mirror .omitted").evaluate("node => getComputedStyle(node).textDecorationStyle")
+    assert dots == "dotted"
+    assert "The translation seems to leave out: black." in page.locator(".output .notes").first.inner_text()
+
+
 def test_how_a_text_was_read_and_what_is_the_matter_is_said(page: Any) -> None:
     """Whatever the service says of a text is on the page."""
 
@@ -364,7 +385,7 @@ def test_a_long_text_scrolls_in_its_pane_and_leaves_the_rest_in_reach(page: Any)
     page.goto(f"/#translate?run={RUN}&beam=1")
     page.locator("textarea").fill("the cat ate.\n" * 60)
     words(page)
-    assert page.locator(".lists").bounding_box()["y"] < 1200
+    assert page.locator(".lists").bounding_box()["y"] < 1250
     page.get_by_text("57 more sentences are doubtful.").wait_for()
     assert page.locator(".source-field").evaluate("node => node.scrollHeight > node.clientHeight")
 

@@ -81,11 +81,17 @@ INSIDE = {
     "Mary's dog slept.": "Le chien de Mary a dormi.",
     # speech
     'The king said, "The wolf slept."': "Le roi a dit\u00a0: «\u202fLe loup a dormi.\u202f»",
+    '"The cat slept."': '"Le chat a dormi."',
+    "“The cat slept. The dog ran.”": "“Le chat a dormi. Le chien a couru.”",
     # as people write in a hurry, and aloud
     "the black cat ate the mouse": "le chat noir a mangé la souris",
     "where is the cat": "où est le chat",
     "THE BLACK CAT ATE THE MOUSE.": "LE CHAT NOIR A MANGÉ LA SOURIS.",
     "The black cat ate the mouse": "Le chat noir a mangé la souris",
+    # one word aloud, which makes no others loud
+    "The OLD woman sold the house.": "La vieille femme a vendu la maison.",
+    "The BLACK cat ate THE mouse.": "Le chat noir a mangé la souris.",
+    "The cat slept. THE DOG RAN.": "Le chat a dormi. LE CHIEN A COURU.",
     # more than one sentence, and what is between them
     "The cat slept. The dog ran.": "Le chat a dormi. Le chien a couru.",
     "The cat slept.\n\nThe dog ran.": "Le chat a dormi.\n\nLe chien a couru.",
@@ -102,6 +108,13 @@ OUTSIDE = {
     "Hindi": ("काली बिल्ली ने चूहे को खाया।", ["बिल्ली"]),
     "Chinese": ("黑猫吃了老鼠。", ["黑猫吃了老鼠"]),
     "an address": ("Look at https://example.org today.", ["https://example.org"]),
+}
+
+# What the run leaves out: the words that a person is told of.
+LEFT_OUT = {
+    "The old man who loved the cat slept.": ["who"],
+    "The woman gave the man the book because she was tired.": ["book"],
+    "The cat slept.\nThe man who sold the house slept.": ["who"],
 }
 
 # What is neither right nor wrong: nothing breaks, and what is no word comes through.
@@ -198,6 +211,32 @@ def test_what_the_run_has_never_seen_is_marked(name: str, ask: Ask) -> None:
     (answer,) = ask(text)
     assert answer.warning
     assert set(words) <= set(answer.unknown)
+
+
+def test_what_a_translation_leaves_out_is_told(service: TestClient, capsys: pytest.CaptureFixture[str]) -> None:
+    translator = regard.load("demo")
+    found = {text: [each.word for each in translator.translate(text).omitted] for text in (*LEFT_OUT, *INSIDE)}
+    assert {text: words for text, words in found.items() if words} == LEFT_OUT
+    for text, words in LEFT_OUT.items():
+        assert cli(["translate", "demo", "--", text]) == 0
+        assert capsys.readouterr().err == f"seems to leave out: {', '.join(words)}\n"
+        body = {"run": "demo", "texts": [text], "omitted": True}
+        (answer,) = service.post("/api/v1/translate", json=body).json()["translations"]
+        assert [text[each["start"] : each["end"]] for each in answer["omitted"]] == words
+        (answer,) = service.post("/api/v1/translate", json={**body, "omitted": False}).json()["translations"]
+        assert answer["omitted"] == []
+
+
+def test_lines_of_a_file_are_asked_for_what_they_leave_out_on_request(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "lines.txt").write_text("The old man who loved the cat slept.\n", encoding="utf-8")
+    assert cli(["translate", "demo", "--file", str(tmp_path / "lines.txt")]) == 0
+    assert capsys.readouterr().err == ""
+    assert cli(["translate", "demo", "--file", str(tmp_path / "lines.txt"), "--show", "doubt", "--json"]) == 0
+    captured = capsys.readouterr()
+    assert captured.err == "line 1: seems to leave out: who\n"
+    assert json.loads(captured.out)["omitted"] == [{"start": 12, "end": 15, "word": "who"}]
 
 
 @pytest.mark.parametrize("name", KEPT)

@@ -395,14 +395,20 @@ def card(
         list[Path] | None,
         typer.Option(help="What regard evaluate RUN --json printed; the run keeps it for later cards."),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Where to write it; default RUN/README.md.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Where to write it; default RUN/README.md, of demo demo-card.md.")
+    ] = None,
 ) -> None:
     """Write a model card: data and its hashes, licences, scores with their signatures, settings, limits."""
     from regard.runs.card import remember_scores, write_card
+    from regard.runs.folder import packaged, resolve
 
+    is_packaged = resolve(run) == packaged()
+    if scores and is_packaged:
+        raise SettingsError(f"--scores: {run} comes with Regard, and keeps none; leave them out")
     if scores:
         remember_scores(run, scores)
-    path = write_card(run, out)
+    path = write_card(run, out or (Path("demo-card.md") if is_packaged else None))
     common(context).answer({"card": str(path)}, f"{path}: written")
 
 

@@ -138,4 +138,5 @@ def doubt(
             put(json.dumps(about, ensure_ascii=False))
         else:
             value = "" if each.value is None else f"{each.value:.4f}"
-            put("\t".join((value, str(number), one_line(read), one_line(written), "; ".join(each.reasons))))
+            texts = (one_line(text).replace("\t", " ") for text in (read, written))
+            put("\t".join((value, str(number), *texts, "; ".join(each.reasons))))

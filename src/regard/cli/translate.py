@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from regard.explain.doubt import Doubt
     from regard.settings.call import BulkSettings, DecodeSettings
     from regard.tasks.translator import Translation, Translator
+    from regard.text.reading import Unknown
 
 SHOWN = ("text", "align", "scores", "doubt")
 STRINGS = (".po", ".pot", ".mo", ".xliff", ".xlf", ".srt")  # what `regard.serve.strings` reads
@@ -95,7 +96,7 @@ def translate(
         _translate_file(translator, file, out, options)
         return
     found = _translations(translator, (opened(run, chunk) for chunk in waiting), options)
-    _write(found, Remarks(kind_of(given)), out, decode.best, show, as_json=asked.json)
+    _write(found, kind_of(given), out, decode.best, show, as_json=asked.json)
     if show == "align" and not asked.json:
         say(f"weights: {translator.aligner.describe()}")
 
@@ -132,7 +133,7 @@ class Translating:
         translator = load(*self.runs, device=str(pick_device(self.device)), engine=self.decode.engine)
         options = Options.of(self.decode)
         settle(translator, opened(self.runs[0], [row[0] for row in opening]), options)
-        lines = _json if self.json else _lines
+        lines: Callable[..., Iterator[str]] = _json if self.json else _lines
 
         def work(block: Block) -> bytes:
             texts = opened(self.runs[0], [row[0] for row in block.rows])
@@ -185,19 +186,32 @@ def _translations(translator: Translator, waiting: Iterable[list[str]], options:
         number += len(chunk)
 
 
-def _write(
-    found: Iterable[Translation], remarks: Remarks, out: Path | None, count: int, show: str, *, as_json: bool
-) -> None:
+def _write(found: Iterable[Translation], kind: str, out: Path | None, count: int, show: str, *, as_json: bool) -> None:
+    remarks = Remarks(kind)
     with destination(out) as write:
         for number, each in enumerate(found, start=1):
-            remarks.note(number, _remark(each))
-            for line in _json(each, count, show) if as_json else _lines(each, count, show):
+            left_out = _left_out(each, kind, show)
+            remarks.note(number, _remark(each, left_out))
+            for line in _json(each, count, show, left_out) if as_json else _lines(each, count, show):
                 write(line)
     remarks.end()
 
 
-def _remark(found: Translation) -> str:
-    return "; ".join(filter(None, (found.warning, found.read_as and f"read as: {one_line(found.read_as)}")))
+def _left_out(found: Translation, kind: str, show: str) -> tuple[Unknown, ...]:
+    """The words that seem to be left out: of a text that somebody has typed, if that is soon said, and on request."""
+    if show == "doubt":
+        return found.omitted
+    if kind == "line":
+        return ()
+    from regard.explain.omission import is_cheap
+
+    return found.omitted if is_cheap(found.translator, found.outputs[0]) else ()
+
+
+def _remark(found: Translation, left_out: Sequence[Unknown]) -> str:
+    words = ", ".join(each.word for each in left_out)
+    parts = found.warning, words and f"seems to leave out: {words}", found.read_as and f"read as: {found.read_as}"
+    return "; ".join(one_line(part) for part in parts if part)
 
 
 def _glossary(path: Path, set_too: Mapping[str, str] | None) -> dict[str, str]:
@@ -238,7 +252,7 @@ def doubt_lines(doubt: Doubt) -> Iterator[str]:
         yield printable(f"improbable: {words}")
 
 
-def _json(found: Translation, count: int, show: str) -> Iterator[str]:
+def _json(found: Translation, count: int, show: str, left_out: Sequence[Unknown] = ()) -> Iterator[str]:
     best = found.outputs[0]
     content: dict[str, Any] = {"source": found.source, "target": _text(found, best)}
     content |= {"score": best.score, "log_probability": best.log_probability}
@@ -248,7 +262,8 @@ def _json(found: Translation, count: int, show: str) -> Iterator[str]:
             {"target": _text(found, each), "score": each.score, "log_probability": each.log_probability}
             for each in outputs
         ]
-    remarks = {"warning": found.warning, "read_as": found.read_as, "unknown": [asdict(each) for each in found.unknown]}
+    remarks: dict[str, Any] = {"warning": found.warning, "read_as": found.read_as}
+    remarks |= {"unknown": [asdict(each) for each in found.unknown], "omitted": [asdict(each) for each in left_out]}
     content |= {name: value for name, value in remarks.items() if value}
     if show == "doubt":
         content["doubt"] = asdict(found.doubt)

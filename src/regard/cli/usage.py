@@ -15,8 +15,18 @@ from regard.errors import RegardError, SettingsError, did_you_mean
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
-# Flags of earlier versions by verb, and what to write instead, unless it is a setting of the same name.
+# Flags of earlier versions by verb, and what to write instead, unless it is a setting of the same name; and verbs that
+# people try.
 MOVED = {
+    "": {
+        "completion": "regard --install-completion",
+        "version": "regard --version",
+        "ls": "regard runs ls",
+        "list": "regard runs ls",
+        "tag": "regard predict RUN",
+        "classify": "regard predict RUN",
+        "finetune": "regard train --from RUN",
+    },
     "translate": {
         "--coverage-penalty": "decode.coverage=N",
         "--min-ratio": "decode.shortest=N",
@@ -58,6 +68,8 @@ MOVED = {
     },
 }
 _NO_VERB = re.compile(r"No such command '(.*?)'")
+_INVALID = re.compile(r"Invalid value for '?(.*?)'?: (?:Input )?(.*?)(?:, unable to parse .*)?")
+_MISSING = re.compile(r"Missing (?:argument|option) '(.*?)'.*")
 
 
 def complain(error: RegardError) -> None:
@@ -83,7 +95,8 @@ def usage_error(error: TyperException, message: str) -> SettingsError:
     help_page = " ".join(("regard", *verb.split(), "--help"))
     option = getattr(error, "option_name", "")
     if found := _NO_VERB.match(message):
-        known = did_you_mean(found[1], context.command.commands)
+        moved = MOVED.get(verb, {}).get(found[1])
+        known = f"write {moved}" if moved else did_you_mean(found[1], context.command.commands)
         return SettingsError(f"{found[1]}: no such verb; {known}", hint=help_page)
     if message.startswith("No such option") and not option.strip("- "):
         return SettingsError("text: begins with a dash, and is taken for an option; put -- before it", hint=help_page)
@@ -93,7 +106,16 @@ def usage_error(error: TyperException, message: str) -> SettingsError:
     if message.startswith("No such option"):
         known = did_you_mean(option, (name for each in context.command.get_params(context) for name in each.opts))
         return SettingsError(f"{option}: no such option; {known}", hint=help_page)
-    return SettingsError(message.rstrip("."), hint=help_page)
+    return SettingsError(_said(error, message.rstrip(".")), hint=help_page)
+
+
+def _said(error: TyperException, message: str) -> str:
+    """A message of typer's as we say it: where, what is wrong, what would be right."""
+    if found := _MISSING.fullmatch(message):
+        about = getattr(getattr(error, "param", None), "help", None) or "it is needed"
+        return f"{found[1]}: is missing; {about[:1].lower()}{about[1:].rstrip('.')}"
+    found = _INVALID.fullmatch(message)
+    return f"{found[1]}: not valid; {found[2]}" if found else message
 
 
 def _moved(verb: str, option: str) -> str | None:

@@ -88,7 +88,11 @@ def spread(
     with _connected(address, workers) as ray:
         there = ray.cluster_resources()
         gpus = 0 if device == "cpu" else int(there.get("GPU", 0))
-        count = workers or gpus or max(1, int(there.get("CPU", 1)))
+        most = gpus or max(1, int(there.get("CPU", 1)))
+        if workers > most:  # the others would wait for ever
+            room = f"{most} {'GPU' if gpus else 'core'}{'s' if most > 1 else ''}"
+            raise ResourceError(f"bulk.workers = {workers}: the cluster has {room}, for one each; ask for fewer")
+        count = workers or most
         kind = ray.remote(num_cpus=1, num_gpus=1 if gpus else 0, max_restarts=-1, max_task_retries=-1)(_Actor)
         actors = [kind.remote(make) for _ in range(count)]
         _check(ray.get([actor.about.remote() for actor in actors]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import IO, Any
 
 from regard.data.lines import LONGEST_LINE, damage, open_bytes
@@ -14,8 +14,8 @@ _ROWS = 64  # rows that are converted to Python at once
 _DEEPEST = 8  # nested structures in the header of a page
 
 
-def read_parquet(path: str) -> Iterator[tuple[int, Any]]:
-    """The records of a Parquet file, some at a time. Lists in them are vectors, where these are asked for.
+def read_parquet(path: str, wanted: Sequence[str] = ()) -> Iterator[tuple[int, Any]]:
+    """The records of a Parquet file, some at a time; of the ``wanted`` columns alone, where all of them are there.
 
     A value that is stored once for many rows is in memory once, and a file that would unpack to too much is refused.
     """
@@ -26,9 +26,11 @@ def read_parquet(path: str) -> Iterator[tuple[int, Any]]:
             with parquet.ParquetFile(file) as table:
                 rows = _rows_at_once(file, table.metadata, path)
                 texts = [field.name for field in table.schema_arrow if _is_text(arrow, field.type)]
+                tops = {name if name in table.schema_arrow.names else name.partition(".")[0] for name in wanted}
+                columns = sorted(tops) if tops and tops <= set(table.schema_arrow.names) else None
             file.seek(0)
             with parquet.ParquetFile(file, read_dictionary=texts) as table:
-                for batch in table.iter_batches(batch_size=rows):
+                for batch in table.iter_batches(batch_size=rows, columns=columns):
                     _check_texts(batch, f"{path} rows {number + 1} to {number + batch.num_rows}")
                     for begin in range(0, batch.num_rows, _ROWS):
                         for record in batch.slice(begin, _ROWS).to_pylist():

@@ -163,8 +163,9 @@ def read_rows(
         case "jsonl":
             return pick_fields(read_jsonl(path, complain), path, columns or names, complain)
         case "parquet" | "npz" | "hub":
-            records = {"parquet": read_parquet, "npz": read_npz, "hub": read_hub}[kind](path)
-            return pick_fields(records, path, columns or names, complain)
+            wanted = columns or names
+            found = read_npz(path) if kind == "npz" else read_hub(path) if kind == "hub" else read_parquet(path, wanted)
+            return pick_fields(found, path, wanted, complain)
         case "tmx":
             return read_tmx(path, columns, len(names), complain)
         case "conllu":

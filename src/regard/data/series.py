@@ -23,7 +23,7 @@ from regard.data.readers import Corpus, read_rows
 from regard.data.tables import Row
 from regard.errors import DataError
 from regard.settings import ForecastSettings
-from regard.text.vectors import VECTOR, Vectors, array, arrays, inlined, parse, table, written
+from regard.text.vectors import VECTOR, Vectors, array, inlined, parse, sequences, table, written
 
 Matrix = NDArray[np.float64]
 Part = Literal["", "train", "valid"]
@@ -40,7 +40,7 @@ def read_series(path: str, columns: Sequence[str] = ()) -> Iterator[Row]:
         case ".npy":
             yield 1, (written(array(_bytes(path))),)
         case ".npz":
-            for number, values in enumerate(arrays(_bytes(path)).values(), start=1):
+            for number, values in enumerate(sequences(_bytes(path)), start=1):
                 yield number, (written(values),)
         case _:
             for line, row in read_rows(path, ("series",), columns):

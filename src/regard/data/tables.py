@@ -11,9 +11,14 @@ from xml.parsers import expat
 
 from regard.data.lines import LONGEST_LINE, Complain, CorpusProblem, read_chunks, read_lines, refuse
 from regard.errors import DataError, did_you_mean
+from regard.settings.languages import is_language
 
 Row = tuple[int, tuple[str, ...]]
 
+_USUAL = (  # names of columns
+    *("source", "target", "src", "tgt", "trg", "text", "label", "labels", "tags", "words", "sentence", "translation"),
+    *("input", "output", "id", "index", "line", "score"),
+)
 LARGEST_RECORD = 1 << 24  # characters of CSV; the csv module's own limit is too short for a long document
 
 
@@ -64,7 +69,7 @@ def pick_cells(
     """The wanted columns of a table, by header or by number.
 
     Columns given by name need a header; with columns given by number there is none. If no columns are given, the first
-    row is a header if it contains `names`, and data if not.
+    row is a header if it contains `names`, or names languages and the like; else it is data.
     """
     first = next(rows, None)
     if first is None:
@@ -75,8 +80,15 @@ def pick_cells(
             if column not in header:
                 raise DataError(f"{path}: column = {column}: not in the header; {did_you_mean(column, header)}")
         indices = [header.index(column) for column in columns]
-    elif not columns and set(names) <= set(header):
-        indices = [header.index(name) for name in names]
+    elif not columns and set(names) <= set(lowered := [cell.strip().lower() for cell in header]):
+        indices = [lowered.index(name) for name in names]
+    elif not columns and _is_header(lowered):
+        if len(header) != len(names):
+            wanted = " and ".join(names)
+            raise DataError(
+                f"{path}: the first line names {', '.join(filter(None, header))}; say which are {wanted}, as columns"
+            )
+        indices = list(range(len(names)))
     else:
         indices = [int(column) - 1 for column in columns or range(1, len(names) + 1)]
         rows = chain([first], rows)
@@ -87,6 +99,12 @@ def pick_cells(
             wanted = " and ".join(str(index + 1) for index in indices)
             message = f"{path} line {line}: {len(cells)} columns; {wanted} are needed, counted from 1"
             complain(CorpusProblem("format", path, line, message))
+
+
+def _is_header(cells: Sequence[str]) -> bool:
+    """Whether these are names of columns, two or more, all different; an index often has none."""
+    named = [cell for cell in cells if cell]
+    return 1 < len(named) == len(set(named)) and all(cell in _USUAL or is_language(cell) for cell in named)
 
 
 def read_jsonl(path: str, complain: Complain) -> Iterator[tuple[int, Any]]:
@@ -119,18 +137,24 @@ def pick_fields(
 
 
 def _field(record: Any, column: str) -> str | int | float | None:
-    """`record["a.b"]`, or `record["a"]["b"]`, or the field with that number; None if there is none. A list is a
-    sequence of vectors, as text."""
+    """`record["a.b"]`, or `record["a"]["b"]`, or the field with that number; None if there is none. A list of
+    numbers, or of lists of them, is a sequence of vectors, as text."""
     if not isinstance(record, dict):
         return None
     if isinstance(value := record.get(column), str | int | float):
         return value
-    if isinstance(value, list):
+    if isinstance(value, list) and _is_numbers(value):
         return json.dumps(value)
     if column.isdecimal() and 0 < int(column) <= len(record):
         return _field(record, list(record)[int(column) - 1])
     first, _, rest = column.partition(".")
     return _field(record.get(first), rest) if rest else None
+
+
+def _is_numbers(value: list[Any]) -> bool:
+    """Whether a list holds numbers, or lists of them, and not words. A number may be missing."""
+    inner = chain.from_iterable(each if isinstance(each, list) else [each] for each in value)
+    return all(each is None or isinstance(each, int | float) for each in inner)
 
 
 def read_conllu(path: str, complain: Complain) -> Iterator[Row]:

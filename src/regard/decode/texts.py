@@ -120,6 +120,7 @@ class TextSearch:
     device: torch.device
     longest: int = 1000  # source pieces that go through the model at once
     copy: Copy | None = None  # finds the source word of each <unk>; None: unknown words are copied in order
+    plain: bool = False  # whether capitals and quotation marks are read as those of the built-in corpus (`read`)
 
     @property
     def model(self) -> EncoderDecoder | Ensemble:
@@ -164,7 +165,7 @@ class TextSearch:
         """The text in sentences, with the words that the run has never seen."""
         if isinstance(self.tokenizers.source, Vectors):
             return whole(text)
-        return read(text, self.tokenizers.known)
+        return read(text, self.tokenizers.known, plain=self.plain)
 
     def parts(self, text: str) -> list[str]:
         """The sentences of a text that go through the model, long ones in parts; none of an empty text."""

@@ -65,8 +65,8 @@ def packaged() -> Path:
 
 
 def resolve(folder: Path) -> Path:
-    """The folder itself, or that of the package's run for ``demo`` where there is no folder of that name."""
-    meant = folder == Path(DEMO) and not folder.exists() and (packaged() / SETTINGS).is_file()
+    """The folder itself, or that of the package's run for ``demo`` where there is no run of that name."""
+    meant = folder == Path(DEMO) and not (folder / SETTINGS).exists() and (packaged() / SETTINGS).is_file()
     return packaged() if meant else folder
 
 

@@ -114,7 +114,9 @@ class Corpora:
         parts: dict[str, list[str]] = {part: [file.name for file in self.files(name, part)] for part in PARTS}
         size = sum(file.stat().st_size for file in path.iterdir() if FILE.fullmatch(file.name))
         checked = self.checked(name)
-        state: State = "incomplete" if not (_is_whole(parts["train"]) and _is_whole(parts["valid"])) else "unchecked"
+        needed = [parts["train"], *([parts["valid"]] if parts["valid"] else [])]  # as `settings` has it
+        whole = all(map(_is_whole, needed))
+        state: State = "unchecked" if whole else "incomplete"
         if state == "unchecked" and checked is not None:
             state = "clean" if checked["clean"] else "findings"
         pairs = None if checked is None else checked["parts"].get("train", {}).get("pairs")

@@ -34,16 +34,18 @@ from regard.decode.texts import BUDGET
 from regard.errors import ModelError
 from regard.explain.alignment import Aligner, aligner_of
 from regard.explain.doubt import Doubt, calibration_of, known_calibration
+from regard.explain.omission import is_cheap
 from regard.serve.limits import BusyError, LateError, Limits, TooLargeError
 from regard.tasks.load import Trained
 from regard.tasks.translator import Link, Translation, attends
+from regard.text.reading import Unknown
 from regard.text.vocabulary import UNK
 
 Model: TypeAlias = Trained
-# A translation and, if they were asked for, the links of each of its outputs, the aligner that read them, and the doubt
-# of each output.
-Translated: TypeAlias = tuple[Translation, tuple[list[Link], ...], str, tuple[Doubt, ...]]
-Wish = tuple[Options, bool, bool]  # how to search, whether links, whether doubt are wanted
+# A translation and, if they were asked for, the links of each of its outputs, the aligner that read them, the doubt of
+# each output, and the words that the best one leaves out.
+Translated: TypeAlias = tuple[Translation, tuple[list[Link], ...], str, tuple[Doubt, ...], tuple[Unknown, ...]]
+Wish = tuple[Options, bool, bool, bool]  # how to search; whether links, doubt and words that are left out are wanted
 Result = TypeVar("Result")
 TURN = 0.25  # seconds after which work pauses for short texts of other requests
 SHORT = 64  # pieces of a short text
@@ -142,7 +144,13 @@ class Worker:
         return new
 
     async def translate(
-        self, texts: Sequence[str], options: Options, *, links: bool = False, doubt: bool = False
+        self,
+        texts: Sequence[str],
+        options: Options,
+        *,
+        links: bool = False,
+        doubt: bool = False,
+        omitted: bool = False,
     ) -> list[Translated]:
         """Translate in batches shared with other requests; results are in the order of the texts.
 
@@ -157,7 +165,7 @@ class Worker:
             return []
         answer: Future[list[Translated]] = Future()
         results: dict[int, Translated] = {}
-        wish = options, links and self.attends, doubt
+        wish = options, links and self.attends, doubt, omitted
         return await self._answer(
             answer, [_WaitingText(text, wish, answer, results, place, len(texts)) for place, text in enumerate(texts)]
         )
@@ -415,13 +423,13 @@ class Worker:
     def _needs_aligner(self, batch: list[_WaitingText]) -> bool:
         """Whether links are wanted, or decide which source word replaces an unknown one."""
         assert self._translator is not None
-        (options, links, _), translator = batch[0].wish, self._translator
+        (options, links, *_), translator = batch[0].wish, self._translator
         encode = translator.tokenizers.source.encode
         return links or (translator.search.copies(options) and any(UNK in encode(job.text) for job in batch))
 
     def _search(self, batch: list[_WaitingText]) -> list[Translated]:
         assert self._translator is not None
-        translator, (options, links, doubt) = self._translator, batch[0].wish
+        translator, (options, links, doubt, omitted) = self._translator, batch[0].wish
         numbers = [each.position for each in batch]  # sampling does not depend on other requests
         outputs = translator.search([each.text for each in batch], options, numbers=numbers)
         found = [Translation(each.text, tuple(ranked), translator) for each, ranked in zip(batch, outputs, strict=True)]
@@ -436,7 +444,13 @@ class Worker:
         counts = [len(each.outputs) for each in found]
         ends = list(accumulate(counts))
         return [
-            (each, tuple(linked[end - count : end]) if links else (), aligner, tuple(doubts[end - count : end]))
+            (
+                each,
+                tuple(linked[end - count : end]) if links else (),
+                aligner,
+                tuple(doubts[end - count : end]),
+                each.omitted if omitted and is_cheap(translator, each.outputs[0]) else (),
+            )
             for each, count, end in zip(found, counts, ends, strict=True)
         ]
 

@@ -95,6 +95,11 @@ def _pair(source: str, target: str) -> Languages | None:
     return Languages(*codes) if all(codes) and codes[0] != codes[1] else None
 
 
+def is_language(name: str) -> bool:
+    """Whether this is the code of a language or its English name, in any capitals."""
+    return name.lower() in _CODES
+
+
 def plain(code: str) -> str:
     """The code of the language alone, with two letters if there is one: `pt` of `pt_BR`, `en` of `eng_Latn`."""
     first = re.split("[_-]", code, maxsplit=1)[0].lower()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
@@ -21,6 +22,7 @@ from regard.text.vectors import Vectors
 from regard.text.vocabulary import Vocabulary
 
 VECTORS = "·"  # what stands for a vector where words are counted
+_VECTORS = re.compile(r"\[[\[\d-]|data:")  # how a text begins that denotes vectors, and not words
 
 
 @dataclass(frozen=True)
@@ -104,7 +106,7 @@ class TagTask(LabelTask):
     @staticmethod
     def fault(row: Sequence[str]) -> str:
         words, tags = row[0].split(), row[1].split()
-        if row[0].startswith(("[", "data:")) and len(words) == 1:  # vectors, which the encoder counts
+        if len(words) == 1 and _VECTORS.match(row[0]):  # the encoder counts them
             return ""
         return "" if len(words) == len(tags) else f"{len(words)} words but {len(tags)} tags"
 

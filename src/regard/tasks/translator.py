@@ -113,6 +113,13 @@ class Translation:
         return self.translator.doubts_and_links([self.outputs[0]])[0][0]
 
     @cached_property
+    def omitted(self) -> tuple[Unknown, ...]:
+        """The words of the source that the best output seems to leave out, and where they are."""
+        from regard.explain.omission import omitted
+
+        return omitted(self.translator, self.source, self.outputs[0])
+
+    @cached_property
     def attention(self) -> Trace:
         """All attention of the best output, replayed: ``attention.cross`` is (L, H, T, S)."""
         return self.trace()
@@ -180,7 +187,9 @@ class Translator:
     @cached_property
     def search(self) -> TextSearch:
         copy = self._copied if attends(self.model) else None
-        return TextSearch(self.searcher or Searcher.of(self.models), self.tokenizers, self.device, self.longest, copy)
+        searcher = self.searcher or Searcher.of(self.models)
+        plain = self.run is not None and self.run.settings.data.is_built_in
+        return TextSearch(searcher, self.tokenizers, self.device, self.longest, copy, plain)
 
     @cached_property
     def language(self) -> str:

@@ -18,7 +18,17 @@ from pydantic import Field
 
 from regard.text.sentences import Cut, cut
 from regard.text.vocabulary import SPECIAL_TOKENS, Tokenizer, Vocabulary
-from regard.text.words import JOINER, Case, SpaceTokenizer, WordTokenizer, lowered, space_spans, split_words, word_spans
+from regard.text.words import (
+    CAPITALS,
+    JOINER,
+    Case,
+    SpaceTokenizer,
+    WordTokenizer,
+    lowered,
+    space_spans,
+    split_words,
+    word_spans,
+)
 
 # Which words a run has seen: its vocabulary, if that consists of words, else the words counted when it was learned.
 
@@ -80,6 +90,22 @@ class KnownWords:
         return {word.lower(): word for word in reversed(words)}
 
     @cached_property
+    def total(self) -> int:
+        """How many words the training text had."""
+        return sum(self.counted.counts)
+
+    def times(self, word: str) -> int:
+        """How often a word was seen, in any capitals and whatever stood before it."""
+        return self._times[word.lower()]
+
+    @cached_property
+    def _times(self) -> Counter[str]:
+        found = Counter[str]()
+        for token, times in zip(self.counted.tokens, self.counted.counts, strict=True):
+            found[(token.removeprefix(JOINER) or token).lower()] += times
+        return found
+
+    @cached_property
     def script(self) -> str:
         """The script that most of the words are in."""
         return script_of("".join(islice((token for token in self.counted if token not in SPECIAL_TOKENS), _SAMPLE)))
@@ -124,6 +150,7 @@ def is_unspaced(character: str) -> bool:
 
 _STRAIGHT = str.maketrans({"’": "'", "‘": "'", "ʼ": "'", "“": '"', "”": '"', "„": '"', "…": "..."})
 _CURLY = str.maketrans({"'": "’", '"': "”"})
+_QUOTES = '"“”„«»'
 _NAMED = 10  # how many unknown words a remark lists
 
 
@@ -226,10 +253,28 @@ def _listed(words: list[str]) -> str:
     return ", ".join(words[:_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
-def read(text: str, known: KnownWords | None) -> Passage:
-    """Cut a text and read its sentences; without known words they are read as they are written."""
-    parts = cut(text)
-    return Passage(text, parts, tuple(_read(sentence, known) for sentence in parts.sentences), known)
+def read(text: str, known: KnownWords | None, *, plain: bool = False) -> Passage:
+    """Cut a text and read its sentences; without known words they are read as they are written.
+
+    ``plain`` is for runs whose training text, as the built-in one, has no single words in capitals and no quotation
+    without a speaker. A word in capitals among others is then read without them, or the run would take the sentence for
+    one in capitals; quotation marks around sentences are left where they are, and not read.
+    """
+    parts = _unquoted(cut(text)) if plain else cut(text)
+    return Passage(text, parts, tuple(_read(sentence, known, plain=plain) for sentence in parts.sentences), known)
+
+
+def _unquoted(whole: Cut) -> Cut:
+    """The same with quotation marks at the ends of sentences that have no others inside between the sentences."""
+    sentences, between = list[str](), [whole.between[0]]
+    for sentence, gap in zip(whole.sentences, whole.between[1:], strict=True):
+        bare = sentence.strip(_QUOTES)
+        bare = sentence if not bare or set(_QUOTES) & set(bare) else bare
+        start = sentence.index(bare)
+        between[-1] += sentence[:start]
+        sentences.append(bare)
+        between.append(sentence[start + len(bare) :] + gap)
+    return Cut(tuple(sentences), tuple(between))
 
 
 def whole(text: str) -> Passage:
@@ -239,23 +284,32 @@ def whole(text: str) -> Passage:
     return Passage(text, Cut((text,), ("", "")), (Reading(text),), None)
 
 
-def _read(sentence: str, known: KnownWords | None) -> Reading:
+def _read(sentence: str, known: KnownWords | None, *, plain: bool) -> Reading:
     if known is None:
         return Reading(sentence)
     text, done, unknown, words, seen = "", 0, [], 0, False
+    calm = plain and any(map(str.islower, sentence))
     for start, end in known.spans(sentence):
         word = sentence[start:end]
         has_letter, has_sign = any(map(str.isalpha, word)), any(map(str.isalnum, word))
         words += has_letter
         variant = _variant(word, known)
+        if calm and lowered(word)[0] == CAPITALS:
+            word, variant = _calmed(word, variant, first=not any(map(str.isalpha, text)))
         if variant is None and (has_letter or (known.whole and has_sign)):
-            unknown.append(Unknown(start, end, word))
+            unknown.append(Unknown(start, end, sentence[start:end]))
         seen = seen or (has_sign and variant is not None)
         text += sentence[done:start] + (variant or word)
         done = end
     if not seen:
         return Reading(sentence, tuple(unknown), words, left=True)
     return Reading(text + sentence[done:], tuple(unknown), words)
+
+
+def _calmed(word: str, variant: str | None, *, first: bool) -> tuple[str, str | None]:
+    """A word in capitals, and the form it was seen in, without them; the first of a sentence and a name keep one."""
+    written = word.capitalize() if first or variant is None else word.lower()
+    return written, None if variant is None else written
 
 
 def _variant(word: str, known: KnownWords) -> str | None:

@@ -234,21 +234,39 @@ def _numbers(text: str) -> Matrix:
 
 def table(data: bytes, columns: Sequence[str] = ()) -> Matrix:
     """The lines of a CSV file, of which columns may be chosen by name or number. If none are, the first is passed over
-    where its name is that of a time, and so are all that hold no numbers."""
+    where its name is that of a time, and so are all that hold words alone. A word among numbers is refused."""
     try:
-        rows = [row for row in csv.reader(io.StringIO(data.decode("utf-8-sig"))) if row]
+        reader = csv.reader(io.StringIO(data.decode("utf-8-sig")))
+        lines = [(reader.line_num, row) for row in reader if row]
     except (UnicodeDecodeError, csv.Error) as problem:
         raise DataError(f"source: not CSV ({problem})") from problem
-    cells = [[_cell(cell) for cell in row] for row in rows]
-    header = rows[0] if cells and all(value is None or np.isnan(value) for value in cells[0]) else []
-    cells = cells[1:] if header else cells
-    width = len(cells[0]) if cells else 0
+    cells = [[_cell(cell) for cell in row] for _, row in lines]
+    header = lines[0][1] if cells and all(value is None or np.isnan(value) for value in cells[0]) else []
+    cells, lines = (cells[1:], lines[1:]) if header else (cells, lines)
+    width = len(header or cells[0]) if cells else 0
     if columns:
         kept = [_column(name, header, width) for name in columns]
     else:
         first = bool(header) and header[0].strip().lower() in TIMES
-        kept = [place for place in range(first, width) if all(_at(row, place) is not None for row in cells)]
+        kept = [place for place in range(first, width) if _has_numbers([_at(row, place) for row in cells])]
+    for line, row in lines:
+        _check_line(line, row, kept, header or [str(place) for place in range(1, width + 1)])
     return _checked([[_at(row, place) for place in kept] for row in cells], "source (CSV)")
+
+
+def _has_numbers(column: Sequence[float | None]) -> bool:
+    """Whether there is a number, or at least no word."""
+    return None not in column or any(value is not None and not np.isnan(value) for value in column)
+
+
+def _check_line(line: int, row: Sequence[str], kept: Sequence[int], names: Sequence[str]) -> None:
+    if any(cell.strip() for cell in row[len(names) :]):
+        hint = "commas separate, and 1.5 has a point"
+        raise DataError(f"source (CSV) line {line}: {len(row)} cells; {len(names)} would be right, as above: {hint}")
+    for place in kept:
+        if place < len(row) and _cell(row[place]) is None:
+            hint = "leave it empty where it is not known, or choose columns"
+            raise DataError(f"source (CSV) line {line}: {names[place]} = {row[place][:40]!r}: not a number; {hint}")
 
 
 def _column(name: str, header: Sequence[str], width: int) -> int:
@@ -265,7 +283,7 @@ def _at(row: list[float | None], place: int) -> float | None:
 
 def _cell(cell: str) -> float | None:
     """A number, NaN where there is nothing, or None where there are words."""
-    if cell.strip().lower() in ("", "na", "nan", "null", "?"):
+    if cell.strip().lower() in ("", "na", "n/a", "nan", "none", "null", "-", "?"):
         return float("nan")
     try:
         return float(cell)
@@ -292,6 +310,11 @@ def arrays(data: bytes) -> dict[str, NDArray[Any]]:
             return {name: found[name] for name in found.files}
     except (ValueError, EOFError, OSError, KeyError, zipfile.BadZipFile, zlib.error) as problem:
         raise DataError(f"source: not an .npz file ({problem})") from problem
+
+
+def sequences(data: bytes) -> list[Matrix]:
+    """The arrays of an .npz file, each a sequence of vectors."""
+    return [_checked(each, f"source (npz): {name}") for name, each in arrays(data).items()]
 
 
 def _only(found: dict[str, NDArray[Any]]) -> NDArray[Any]:

@@ -75,8 +75,11 @@ MISTAKES = {
     "a number that is none": (
         ["translate", "x", "y", "--beam", "many"],
         2,
-        "'--beam': Input should be a valid integer",
+        "--beam: not valid; should be a valid integer\n  regard translate --help\n",
     ),
+    "a verb of other programs": (["completion"], 2, "completion: no such verb; write regard --install-completion\n"),
+    "a run that is not named": (["translate"], 2, "run: is missing; a run folder\n  regard translate --help\n"),
+    "an option that is not given": (["evaluate", "x"], 2, "--source: is missing; texts, one a line"),
     "a mistyped preset": (["train", "lstn"], 2, "did you mean 'lstm'?"),
     "a mistyped setting": (["train", "lstm", "model.hiden=3"], 2, "did you mean 'hidden'?"),
     "no preset": (["train"], 2, "the training corpus is missing; give data.source and data.target"),

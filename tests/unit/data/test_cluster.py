@@ -128,6 +128,17 @@ def test_no_cluster_an_old_ray_and_other_versions_are_refused(ray: StandIn, monk
         list(spread(shouting, blocks(ROWS, 2), "", 0, "cpu"))
 
 
+def test_more_actors_than_there_is_room_for_are_refused_instead_of_waited_for(
+    ray: StandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(ResourceError, match=r"bulk\.workers = 4: the cluster has 3 cores"):
+        list(spread(shouting, blocks(ROWS, 2), "head:6379", 4, "auto"))
+    monkeypatch.setattr(ray, "cluster_resources", lambda: {"CPU": 16.0, "GPU": 1.0})
+    with pytest.raises(ResourceError, match=r"bulk\.workers = 2: the cluster has 1 GPU, "):
+        list(spread(shouting, blocks(ROWS, 2), "", 2, "auto"))
+    assert len(list(spread(shouting, blocks(ROWS, 2), "", 2, "cpu"))) == 12
+
+
 def test_an_engine_is_ray_or_none() -> None:
     assert (address_of("ray"), address_of("ray:head:6379")) == ("", "head:6379")
     with pytest.raises(SettingsError, match="--on = dask: no such engine"):

@@ -78,6 +78,26 @@ def test_tsv_takes_the_first_columns_or_those_asked_for(tmp_path) -> None:
     assert list(read_pairs(Corpus((bare,), ("3", "2")))) == [("y", "x"), ("q", "p")]
 
 
+@pytest.mark.parametrize("header", ["german,french", "de,en", "Source,Target", "src,tgt", "English,Hindi"])
+def test_a_header_of_usual_names_is_no_pair(header: str, tmp_path: Path) -> None:
+    (tmp_path / "pairs.csv").write_text(f"{header}\nein Hund,un chien\n", encoding="utf-8")
+    assert list(Corpus((str(tmp_path / "pairs.csv"),)).rows(("source", "target"))) == [(2, ("ein Hund", "un chien"))]
+
+
+@pytest.mark.parametrize("first", ["no,no", "Hello,Bonjour", "text,texte", "de,"])
+def test_a_first_pair_of_short_words_is_no_header(first: str, tmp_path: Path) -> None:
+    (tmp_path / "pairs.csv").write_text(f"{first}\n", encoding="utf-8")
+    assert list(Corpus((str(tmp_path / "pairs.csv"),)).rows(("source", "target"))) == [(1, tuple(first.split(",")))]
+
+
+def test_of_a_header_with_more_columns_one_must_say_which(tmp_path: Path) -> None:
+    (tmp_path / "pairs.tsv").write_text("\tgerman\tfrench\n1\tein Hund\tun chien\n", encoding="utf-8")
+    with pytest.raises(DataError, match="first line names german, french; say which are source and target"):
+        list(Corpus((str(tmp_path / "pairs.tsv"),)).rows(("source", "target")))
+    chosen = Corpus((str(tmp_path / "pairs.tsv"),), ("german", "french")).rows(("source", "target"))
+    assert list(chosen) == [(2, ("ein Hund", "un chien"))]
+
+
 def test_a_header_is_used_where_it_names_what_is_wanted(tmp_path) -> None:
     usual = write(tmp_path / "usual.tsv", "target\tsource\ny\tx\n")
     other = write(tmp_path / "other.tsv", "de\ten\nx\ty\n")
@@ -505,3 +525,15 @@ def test_a_missing_package_is_named_with_what_installs_it(tmp_path, monkeypatch:
         monkeypatch.setitem(sys.modules, module, None)
         with pytest.raises(ResourceError, match=r"needs the package (\w+); pip install \1$"):
             list(read_pairs(Corpus((name,))))
+
+
+def test_columns_of_parquet_that_nobody_wants_are_not_unpacked(tmp_path: Path) -> None:
+    path = str(tmp_path / "a.parquet")
+    columns = {"source": ["a"], "target": ["b"], "embedding": [[0.5] * 7], "pair": [{"de": "x", "en": "y"}]}
+    parquet.write_table(pyarrow.table(columns), path)
+    assert next(reading.read_parquet(path, ("source", "target")))[1] == {"source": "a", "target": "b"}
+    assert next(reading.read_parquet(path, ("pair.de", "source")))[1] == {"pair": {"de": "x", "en": "y"}, "source": "a"}
+    assert list(Corpus((path,), ("pair.en", "pair.de")).rows(("source", "target"))) == [(1, ("y", "x"))]
+    assert list(Corpus((path,), ("2", "1")).rows(("source", "target"))) == [(1, ("b", "a"))]
+    with pytest.raises(DataError, match="column = sorce: no text under that name; did you mean 'source'"):
+        list(Corpus((path,), ("sorce", "target")).rows(("source", "target")))

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from regard.data.batches import collate, trimmed
 from regard.data.encoding import encode_examples
@@ -45,6 +47,19 @@ def test_arrays_and_rows_are_series(tmp_path: Path) -> None:
     np.testing.assert_array_equal(values(tmp_path / "rows.jsonl")[0], [[1], [np.nan], [3]])
     (tmp_path / "names.txt").write_text("one.npy\n[4, 5]\n")
     assert values(tmp_path / "names.txt") == [[[0], [1], [2]], [[4], [5]]]
+
+
+@pytest.mark.parametrize("values_of", [np.array(["a", "b"]), np.zeros((2, 3, 4))], ids=["words", "deep"])
+def test_an_array_that_is_no_series_is_refused(values_of: NDArray[Any], tmp_path: Path) -> None:
+    np.savez(tmp_path / "odd.npz", speed=values_of)
+    with pytest.raises(DataError, match=r"source \(npz\): speed: "):
+        values(tmp_path / "odd.npz")
+
+
+def test_a_list_of_words_is_no_text(tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_text(json.dumps({"source": ["Hello", "world"], "target": "x"}) + "\n")
+    with pytest.raises(DataError, match="line 1: column = source: no text under that name"):
+        list(Corpus((str(tmp_path / "rows.jsonl"),)).rows(("source", "target")))
 
 
 def test_lists_of_parquet_are_series(tmp_path: Path) -> None:

@@ -144,7 +144,10 @@ def test_one_too_large_for_the_package_is_refused(
 def test_the_name_is_the_packages_run_where_no_folder_has_it(packaged: Path, trained: Path) -> None:
     assert resolve(Path("demo")) == packaged
     assert Run.open(Path("demo")).place == "demo"
-    shutil.copytree(trained, "demo")
+    Path("demo").mkdir()
+    Path("demo", "notes.txt").touch()
+    assert resolve(Path("demo")) == packaged  # somebody's folder, but no run
+    shutil.copytree(trained, "demo", dirs_exist_ok=True)
     assert resolve(Path("demo")) == Path("demo")
     assert Run.open(Path("demo")).folder == Path("demo")
 
@@ -166,6 +169,7 @@ VERBS = {
     "score": ["score", "demo", "--source", "test.en", "--target", "test.fr"],
     "report": ["report", "demo", "measure.limit=5", "measure.resamples=5"],
     "runs show": ["runs", "show", "demo"],
+    "card": ["card", "demo"],
     "runs export": ["runs", "export", "demo", "demo.tar.gz"],
     "settings show": ["settings", "show", "demo"],
     "data check": ["data", "check", "test.en", "test.fr", "--run", "demo"],
@@ -181,6 +185,16 @@ def test_every_verb_takes_it_and_leaves_it_as_it_was(name: str, packaged: Path, 
     assert cli(VERBS[name]) == 0, capsys.readouterr().err
     assert contents(packaged) == before
     assert not any(str(packaged) in path.read_text(errors="replace") for path in Path().glob("*.html"))
+    assert not Path("demo").exists()  # which the next command would take for the run
+
+
+def test_its_card_is_written_beside_and_keeps_no_scores(packaged: Path, capsys: Capture) -> None:
+    assert cli(["card", "demo", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"card": "demo-card.md"}
+    assert Path("demo-card.md").read_text(encoding="utf-8").startswith("---\n")
+    assert cli(["card", "demo", "--scores", "scores.json"]) == 2
+    assert "--scores: demo comes with Regard, and keeps none" in capsys.readouterr().err
+    assert packaged.is_dir()
 
 
 def test_what_is_made_on_use_is_kept_in_the_users_cache(packaged: Path, tmp_path: Path, capsys: Capture) -> None:

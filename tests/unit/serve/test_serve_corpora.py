@@ -69,8 +69,10 @@ def test_files_are_kept_among_the_runs_as_they_are(service: TestClient, tmp_path
         "train.target",
     ]
     assert listed(service)["parts"] == {"train": ["train.source", "train.target"]}
+    assert listed(service)["state"] == "unchecked"  # a training holds out some pairs by itself
+    send(service, valid_source_gz=gzip.compress(b"the cat\n"))
     assert listed(service)["state"] == "incomplete"
-    send(service, valid_source_gz=gzip.compress(b"the cat\n"), valid_target_gz=gzip.compress(b"le chat\n"))
+    send(service, valid_target_gz=gzip.compress(b"le chat\n"))
     assert listed(service)["state"] == "unchecked"
 
 

@@ -103,7 +103,7 @@ def test_a_short_text_that_nobody_waits_for_any_more_is_not_searched_for(
     """Where it was taken in between other work: nothing else asks whether its client is there."""
     answer: Future[list[serve_worker.Translated]] = Future()
     answer.cancel()
-    text = serve_worker._WaitingText("the cat", (GREEDY, False, False), answer, {}, position=0, count=1)
+    text = serve_worker._WaitingText("the cat", (GREEDY, False, False, False), answer, {}, position=0, count=1)
     failed: list[BaseException] = []
     monkeypatch.setattr(serve_worker, "_fail", lambda _, problem: failed.append(problem))
     Worker(load(plain))._find([text], brief=True)

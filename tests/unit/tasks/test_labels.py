@@ -24,6 +24,7 @@ from regard.metrics.language import language_result
 from regard.settings import TaskName
 from regard.tasks.labels import Reader
 from regard.tasks.load import task_of
+from regard.tasks.tag import TagTask
 from regard.tasks.task import drop_words
 from regard.text.tokenizers import learn
 from regard.text.vocabulary import END, PAD, START, UNK, Kind, Vocabulary
@@ -244,3 +245,17 @@ def test_training_names_the_file_whose_words_and_tags_differ(tmp_path: Path) -> 
         prepare_corpus(corpus, encoder, tmp_path / "shards")
     with pytest.raises(DataError, match="cannot be read"):
         prepare_corpus(Corpus((str(tmp_path / "none.conllu"),)), encoder, tmp_path / "shards")
+
+
+@pytest.mark.parametrize(
+    ("text", "tags", "fault"),
+    [
+        ("[laughs]", "X Y", "1 words but 2 tags"),
+        ("[[1,2],[3,4]]", "X Y", ""),  # vectors: the encoder counts them
+        ("[-1,2]", "X Y", ""),
+        ("data:text/csv;base64,MQ==", "X Y", ""),
+        ("the cat", "X Y", ""),
+    ],
+)
+def test_a_word_in_brackets_is_a_word(text: str, tags: str, fault: str) -> None:
+    assert TagTask.fault((text, tags)) == fault

@@ -69,6 +69,44 @@ def test_what_was_seen_in_another_way_is_read_in_that_way(kind: Kind, written: s
     assert found.unknown == ()
 
 
+@pytest.mark.parametrize(
+    ("written", "as_read"),
+    [
+        ("The CAT can't sleep", "The cat can't sleep"),
+        ("THE cat CAN'T sleep", "The cat can't sleep"),
+        ("the NATO saw a CITY", "the Nato saw a city"),
+        ("THE CAT. The CAT.", "THE CAT. The cat."),
+        ("A cat in Paris", ""),
+    ],
+)
+def test_a_word_in_capitals_among_others_is_read_without_them_where_none_was_ever_seen(
+    written: str, as_read: str
+) -> None:
+    assert read(written, known(case="mark"), plain=True).read_as == as_read
+    assert read(written, known(case="mark")).read_as == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ('"The cat."', ["The cat."]),
+        ("“The cat. The Bear.” Paris", ["The cat.", "The Bear.", "Paris"]),
+        ('The cat saw "why" .', ['The cat saw "why" .']),
+        ('"why" saw the cat', ['"why" saw the cat']),
+        ('"!"', []),
+    ],
+)
+def test_quotation_marks_around_sentences_stay_where_they_are(text: str, sentences: list[str]) -> None:
+    found = read(text, known(), plain=True)
+    assert list(found.cut.sentences) == sentences
+    assert found.cut.join(sentences) == text
+    assert read(text, known()).cut.join(read(text, known()).cut.sentences) == text
+
+
+def test_a_name_in_capitals_is_marked_as_it_is_written() -> None:
+    assert read("the NATO saw", known(case="mark"), plain=True).unknown == (Unknown(4, 8, "NATO"),)
+
+
 def test_what_was_seen_as_it_is_written_is_read_as_it_is() -> None:
     for text in ("The cat", "the cat can't sleep .", "Paris is a city", ""):
         assert read(text, known()).read_as == ""

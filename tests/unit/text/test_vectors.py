@@ -74,6 +74,25 @@ def test_a_table_has_a_header_times_and_holes() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("table", "problem"),
+    [
+        ("time,a,b\n1,1,4\n2,2,oops\n", r"line 3: b = 'oops': not a number; leave it empty"),
+        ("1,4\n2,5x\n", "line 2: 2 = '5x': not a number"),
+        ("time;a;b\n0;10,1;4,0\n", r"line 2: 3 cells; 1 would be right, as above: commas separate, and 1\.5"),
+    ],
+)
+def test_a_table_loses_no_column_and_no_number_in_silence(table: str, problem: str) -> None:
+    with pytest.raises(DataError, match=problem):
+        parse(inline("text/csv", table.encode()), 4, 40)
+
+
+def test_a_table_may_say_in_several_ways_that_a_number_is_missing() -> None:
+    table = "time,a,b,,\n1,n/a,4,,\n2,-,,\n3,None,null\n"
+    expected = [[np.nan, 4], [np.nan, np.nan], [np.nan, np.nan]]
+    np.testing.assert_array_equal(parse(inline("text/csv", table.encode()), 4, 40)[0][:, :2], expected)
+
+
 def test_a_picture_is_cut_into_patches_line_by_line() -> None:
     pixels = np.arange(6 * 5, dtype=np.uint8).reshape(6, 5)
     values, names = parse(png(pixels), 3, 40)

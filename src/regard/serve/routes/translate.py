@@ -35,6 +35,9 @@ class TranslateBody(Body):
     best: Annotated[int, Field(ge=1, le=BEAM, description="Translations of each text, best first.")] = 1
     alignment: Annotated[bool, Field(description="Whether to link each word with its source words.")] = True
     doubt: Annotated[bool, Field(description="Whether to estimate the doubt of each translation.")] = False
+    omitted: Annotated[
+        bool, Field(description="Whether to look for words that the best output leaves out; not by large models.")
+    ] = False
     prefix: Annotated[str, Field(max_length=LINE, description="What each translation begins with.")] = ""
     decode: Decode = None
 
@@ -59,6 +62,9 @@ class TranslationAnswer(BaseModel):
     aligner: Annotated[str, Field(description="The attention that links were read from; empty if there are none.")]
     warning: Annotated[str, Field(description="A remark for the reader; empty if there is none.")]
     unknown: Annotated[tuple[Unknown, ...], Field(description="Words that the run has never seen.")]
+    omitted: Annotated[
+        tuple[Unknown, ...], Field(description="Words that the best output seems to leave out, if that was asked for.")
+    ]
     read_as: Annotated[str, Field(description="How the model read the text, if that differs from how it is written.")]
     sentences: Annotated[list[Sentence], Field(description="Where its sentences are; each was translated by itself.")]
 
@@ -83,7 +89,7 @@ async def translate(request: Request, body: TranslateBody) -> TranslateAnswer:
     fields = body.model_dump(include={"beam", "best", "prefix"}, exclude_unset=True)
     options = Options.of(library.limits.decode(library.decode, fields, body.decode))
     worker = await library.worker(body.run)
-    found = await worker.translate(body.texts, options, links=body.alignment, doubt=body.doubt)
+    found = await worker.translate(body.texts, options, links=body.alignment, doubt=body.doubt, omitted=body.omitted)
     return TranslateAnswer(
         run=body.run,
         translations=[_translation(each) for each in found],
@@ -92,7 +98,7 @@ async def translate(request: Request, body: TranslateBody) -> TranslateAnswer:
 
 
 def _translation(found: Translated) -> TranslationAnswer:
-    translation, links_of, aligner, doubted = found
+    translation, links_of, aligner, doubted, omitted = found
     ranked = links_of or ([],) * len(translation.outputs)
     doubts = doubted or (None,) * len(translation.outputs)
     outputs = [
@@ -113,6 +119,7 @@ def _translation(found: Translated) -> TranslationAnswer:
         aligner=aligner,
         warning=translation.warning,
         unknown=translation.unknown,
+        omitted=omitted,
         read_as=translation.read_as,
         sentences=[Sentence(start, end, translation.source[start:end]) for start, end in translation.sentences],
     )

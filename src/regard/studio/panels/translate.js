@@ -159,8 +159,10 @@ class Translate {
       (known ?? []).map((each) => {
         const found = recall(asked, each.text);
         const at = unitsOf(each.text);
-        const unknown = (found?.unknown ?? []).map(({start, end}) => [at(start), at(end)]);
-        return {...each, words: found?.source_words ?? each.text.split(/\s+/), unknown};
+        const marks = ["unknown", "omitted"].flatMap((kind) =>
+          (found?.[kind] ?? []).map(({start, end}) => ({kind, start: at(start), end: at(end)})),
+        );
+        return {...each, words: found?.source_words ?? each.text.split(/\s+/), marks};
       }),
     );
     this.card.count(text, known?.length ?? 0);

@@ -15,7 +15,7 @@ import {number, percent} from "./scales.js";
 const [SIZE, LINE, GAP, ALLEY] = [13, 16, 10, 34];
 const FADE = 28; // at the right, where there is more to see
 const HIGH = 3 * LINE + 12;
-const [NARROWEST, WIDEST] = [128, 176];
+const [SOFT, ROOM, WIDEST] = [11.5, 14, 176]; // of what is below a piece, and beside it
 
 export const WHY = {
   "": "went on",
@@ -216,10 +216,12 @@ class Tree {
 
 function placesOf(columns) {
   const places = new Map();
+  const sure = percent(0.9999);
+  const narrowest = extent(`${sure} · ${sure}`, SOFT) + 2 * ROOM; // the longest that stands below a piece
   let left = 2;
   for (const column of columns) {
     const longest = Math.max(0, ...column.map((node) => extent(legible(node.piece), SIZE, 600)));
-    const wide = Math.ceil(Math.max(NARROWEST, Math.min(WIDEST, longest + 2.5 * GAP)));
+    const wide = Math.ceil(Math.max(narrowest, Math.min(WIDEST, longest + 2.5 * GAP)));
     column.forEach((node, row) => places.set(node.number, {left, wide, top: 22 + row * (HIGH + GAP)}));
     left += wide + ALLEY;
   }
@@ -236,7 +238,7 @@ function outline(fate, {left: start, top, wide}) {
 }
 
 function lettersOf(node, {left, top, wide}, lines) {
-  const inset = node.fate === "finished" ? 14 : GAP;
+  const inset = node.fate === "finished" ? ROOM : GAP;
   const piece = shortened(legible(node.piece), wide - 2 * inset, (text) => extent(text, SIZE, 600));
   const leftward = rightToLeft(piece);
   const about = leftward ? {x: left + wide - inset, direction: "rtl"} : {x: left + inset};

@@ -39,12 +39,13 @@ function doubtful(translations) {
 }
 
 /**
- * @param {({source?: string, outputs?: any[], unknown?: {word: string}[], read_as?: string, warning?: string}
- *   | undefined)[]} translations
+ * @param {({source?: string, outputs?: any[], unknown?: {word: string}[], omitted?: {word: string}[],
+ *   read_as?: string, warning?: string} | undefined)[]} translations
  */
 export function remarks(translations) {
   const known = translations.filter((each) => each !== undefined);
   const words = [...new Set(known.flatMap(({unknown = []}) => unknown.map(({word}) => word)))];
+  const omitted = [...new Set(known.flatMap((each) => (each.omitted ?? []).map(({word}) => word)))];
   const readings = [...new Set(known.map((each) => each.read_as).filter(Boolean))];
   const parts = [...new Set(known.flatMap(({warning}) => (warning ? warning.split(PARTS) : [])))];
   const others = parts.filter((part) => !words.length || !(OF_UNKNOWN.test(part) || LEFT_OUT.test(part)));
@@ -55,6 +56,7 @@ export function remarks(translations) {
   return [
     words.length ? line(count(words), listed(words), lost.length ? ` Left out: ${lost.join(", ")}.` : "") : null,
     ...others.map((part) => line(sentence(part))),
+    omitted.length ? line("The translation seems to leave out: ", listed(omitted)) : null,
     ...doubtful(known).map((about) => line(...about)),
     readings.length
       ? line(

@@ -63,7 +63,7 @@ export async function translateAll(asked, sentences, {signal, onprogress}) {
     const best = Math.min(asked.beam, 5);
     const {translations, milliseconds} = await post(
       "/api/v1/translate",
-      {run: asked.run, texts, beam: asked.beam, best, doubt: true},
+      {run: asked.run, texts, beam: asked.beam, best, doubt: true, omitted: true},
       {signal},
     );
     translations.forEach((translation, place) => remembered.set(keyOf(asked, texts[place]), translation));

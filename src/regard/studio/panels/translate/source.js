@@ -4,6 +4,8 @@
 import {element} from "../../element.js";
 import {paint, rangesOf} from "../../pieces/tokens.js";
 
+/** @typedef {{kind: string, start: number, end: number}} Mark  a word with a line under it: unknown or omitted */
+
 /**
  * @param {{onwrite: (text: string) => void, onpoint: (place: {sentence: number, word: number,
  *   start: number} | null) => void}} options  `start`: where the word begins in its sentence
@@ -51,9 +53,9 @@ export function sourceField({onwrite, onpoint}) {
       if (area.value !== text) area.value = text;
     },
     /**
-     * Lay the words behind the field; `unknown` are the words that the run has never seen, as [start, end] in their
-     * sentence.
-     * @param {{text: string, start: number, words: string[], unknown: [number, number][]}[]} sentences
+     * Lay the words behind the field; `marks` are the words that the run has never seen or that its output seems to leave
+     * out, by their places in the sentence.
+     * @param {{text: string, start: number, words: string[], marks: Mark[]}[]} sentences
      */
     spread(sentences) {
       spans = spansOf(sentences);
@@ -72,23 +74,28 @@ export function sourceField({onwrite, onpoint}) {
 
 function spansOf(sentences) {
   const found = [];
-  sentences.forEach(({text, start: from, words, unknown}, sentence) => {
+  sentences.forEach(({text, start: from, words, marks}, sentence) => {
     rangesOf(text, words).forEach((range, word) => {
       if (!range) return;
-      const node = element("span.word", {"data-number": found.length}, marked(text, range, unknown));
+      const node = element("span.word", {"data-number": found.length}, marked(text, range, marks));
       found.push({sentence, word, from, start: from + range[0], end: from + range[1], node});
     });
   });
   return found;
 }
 
-/** A word with what is unknown of it under a wavy line: often it is the word without its full stop. */
-function marked(text, [from, to], unknown) {
+/**
+ * A word with a line under what is unknown or left out of it: often it is the word without its full stop.
+ * @param {string} text  @param {[number, number]} range  @param {Mark[]} marks
+ */
+function marked(text, [from, to], marks) {
   const parts = [];
   let place = from;
-  for (const [start, end] of unknown.filter(([first, last]) => first < to && last > from)) {
+  const inside = marks.filter(({start, end}) => start < to && end > from);
+  for (const {kind, start, end} of inside.sort((one, other) => one.start - other.start)) {
     const [left, right] = [Math.max(start, place), Math.min(end, to)];
-    parts.push(text.slice(place, left), element("i.unknown", text.slice(left, right)));
+    if (left >= right) continue;
+    parts.push(text.slice(place, left), element(`i.${kind}`, text.slice(left, right)));
     place = right;
   }
   return [...parts, text.slice(place, to)];
