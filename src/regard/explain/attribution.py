@@ -58,7 +58,7 @@ METHODS: dict[str, str] = {  # what each number is
     "norm": "norm of what attention took from each token: weight times transformed value",
     "alti": "ALTI+: how near each token's part is to a block's output, followed down through all layers",
     "zeroing": "how far a layer's output rotates when a token's value is zero, followed down through all layers",
-    "integrated-gradients": "embedding times its mean gradient on the line from zero",
+    "integrated-gradients": "mean gradient on the line from the text with unknown words, times the way",
     "gradient": "embedding times its gradient",
     "saliency": "norm of the gradient at each embedding",
     "masking": "decrease when the word's embedding is set to zero",
@@ -219,7 +219,7 @@ class Asked:
                 return {place: (each, None) for place, each in saliency(self.subject).items()}, None
             case "integrated-gradients":
                 points = self.points if self.points != POINTS else max(LEAST, min(POINTS, USUAL // self.subject.work))
-                found, begin, end = integrated_gradients(self.subject, points, tolerance=TOLERANCE)
+                found, begin, end, _ = integrated_gradients(self.subject, points, tolerance=TOLERANCE)
                 missing = sum(each.sum(-1) for each in found.values()) - (end - begin)
                 error = float(missing.abs().sum() / (end - begin).abs().sum().clamp(min=1e-30))
                 return {place: (each, None) for place, each in found.items()}, error
