@@ -303,6 +303,7 @@ def _json(shown: Looked, picture: HeatMap, weighed: Attribution | None) -> dict[
             "values": weighed.values.tolist(),
             "source_share": None if share is None else share.tolist(),
             "completeness_error": weighed.completeness_error,
+            "quadrature_error": weighed.quadrature_error,
         }
     if (outcome := shown.difference) is not None:
         from regard.explain.edits import to_data

@@ -26,6 +26,8 @@ from torch import Tensor
 from regard.decode.cancel import check_cancelled
 from regard.explain.replay import Model, forward_all, padded, reads_backwards, resting
 from regard.explain.trace import Rows, with_letters
+from regard.models.recurrent import RecurrentEncoder
+from regard.models.transformer import TransformerEncoder
 from regard.nn.observe import UNOBSERVED, Observer
 from regard.text.vocabulary import END, PAD, START, UNK
 
@@ -373,6 +375,7 @@ def unknown(subject: Subject) -> dict[str, Tensor]:
             ids, letters = with_letters(subject.source)
             words = [place for place, number in enumerate(ids) if number not in (PAD, START, END)]
             rows = padded([_with_unknown(ids, letters, words)]).to(device)
+            assert isinstance(model.encoder, TransformerEncoder | RecurrentEncoder)
             found[SOURCE] = model.encoder.embedding(rows)[0]
         if model.task != "label":
             read = [model.first, *(each if each in (PAD, START, END) else UNK for each in subject.targets[:-1])]

@@ -32,11 +32,12 @@ from regard.explain.passes import (
 from regard.explain.replay import PLAIN, Model, replay
 from regard.explain.trace import Side, so_far, spell
 from regard.explain.views import View
-from regard.nn.observe import UNOBSERVED
+from regard.nn.observe import UNOBSERVED, Recorder
 from regard.text.vocabulary import END, UNK
 
 READ, WRITTEN = [5, 9, 7, 11, END], [8, 11, 6, 20, END]
 TRANSFORMERS = [preset for preset in tiny.PRESETS if preset.startswith("transformer")]
+ENCODERS = ("rnn", "gru", "lstm-reversed", "lstm-deep", "bahdanau", "transformer-tiny", "transformer-base")
 KINDS = [
     *((preset,) for preset in TRANSFORMERS),
     ("transformer-tiny", "model.norm_place=after"),
@@ -45,6 +46,7 @@ KINDS = [
     ("transformer-tiny", "model.norm_place=after", "model.norm=batch", "model.embedding_norm=true"),
     ("transformer-small", "model.norm_place=after", "model.embedding_norm=true"),
     ("transformer-ssru", "model.norm_place=after"),
+    ("transformer-tiny", "model.positions=learned", "model.activation=gelu"),
     ("transformer-tiny", "model.positions=rotary", "model.width=18"),
 ]
 EXACT = {"atol": 1e-9, "rtol": 1e-7}
@@ -59,13 +61,21 @@ def models() -> list[tuple[str, Model]]:
     found: list[tuple[str, Model]] = [(preset, tiny.translator(preset)) for preset in tiny.PRESETS]
     found.append(("rotary", tiny.translator("transformer-tiny", "model.positions=rotary", "model.width=18")))
     found += [(f"{preset} writes", tiny.writer(preset)) for preset in tiny.PRESETS if tiny.writes_alone(preset)]
-    found += [(f"{preset} tags", tiny.tagger(preset)) for preset in ("bahdanau", "transformer-tiny")]
+    found += [(f"{preset} tags", tiny.tagger(preset)) for preset in ENCODERS]
     pools = [("gru", "final"), *(("transformer-tiny", pool) for pool in ("mean", "max", "attention"))]
     return found + [(f"{preset} classifies {pool}", tiny.tagger(preset, pool)) for preset, pool in pools]
 
 
 EVERY = pytest.mark.parametrize("model", [pytest.param(model, id=name) for name, model in models()])
 OURS = pytest.mark.parametrize("model", [pytest.param(model, id=name) for name, model in translators()])
+LAYERED = pytest.mark.parametrize(
+    "model",
+    [
+        pytest.param(model, id=name)
+        for name, model in [*translators(), *models()[len(tiny.PRESETS) + 1 :]]
+        if is_transformer(model)
+    ],
+)
 
 
 def subject(model: Model, **more: object) -> Subject:
@@ -193,7 +203,7 @@ def unknown_text(model: Model) -> dict[str, Tensor]:
 
 @EVERY
 def test_integrated_gradients_are_the_mean_on_the_way_from_unknown_words(model: Model) -> None:
-    """At two points written out; all in all, that of very many points, within 5 % of the largest part (ReLU has corners)."""
+    """At two points written out; all in all, that of very many, within 5 % of the largest part (ReLU has corners)."""
     asked, begin, end = subject(model), unknown_text(model), embeddings(model)
     for place, values in unknown(asked).items():
         torch.testing.assert_close(values, in_text_order(model, place, begin[place][0], 0), **EXACT)
@@ -262,9 +272,11 @@ def test_steps_of_a_large_model_go_through_it_without_later_ones(preset: str, mo
 def test_what_is_asked_of_every_model_says_how_complete_it_is() -> None:
     for model in (tiny.translator(*KINDS[-1]), tiny.translator("transformer-tiny"), tiny.tagger("bahdanau")):
         view = View(words=False, special=True)
-        error = Asked(subject(model), *sides(model), "integrated-gradients", view, None, 16).halves()[2]
+        *_, error, missed = Asked(subject(model), *sides(model), "integrated-gradients", view, None, 16).halves()
         assert error is not None
-        assert error <= 0.01
+        assert missed is not None
+        assert error <= 1e-6
+        assert missed <= 0.01
 
 
 @pytest.mark.parametrize("of", ["probability", "log-odds", "entropy"])
@@ -314,7 +326,7 @@ def blocks(model: Model) -> dict[str, Tensor]:
     return dict(replay(model, asked.source, asked.targets, detail="blocks").tensors)
 
 
-@OURS
+@LAYERED
 @torch.no_grad()
 def test_the_parts_of_every_block_sum_to_its_output(model: Model) -> None:
     below, above = _blocks(model, blocks(model))
@@ -336,20 +348,30 @@ def test_the_parts_of_a_pool_sum_to_what_the_label_is_read_from(pool: str) -> No
     torch.testing.assert_close(found.parts.sum(1) + found.rest, seen[0], atol=1e-6, rtol=0)
 
 
-@OURS
+def layers(model: Model, half: str) -> Sequence[nn.Module]:
+    return getattr(getattr(model, half, None), "layers", ())
+
+
+@LAYERED
 def test_rows_of_contributions_sum_to_one(model: Model) -> None:
     read, written = sides(model)
+    above = layers(model, "decoder")
     for method in FOLLOWING:
-        if method == "rollout" and model.decoder.layers[0].attention is None:
+        if method == "rollout" and any(layer.attention is None for layer in above):
             continue
         asked = Asked(subject(model), read, written, method, View(special=True, words=False), None, 0)
-        source, prefix, error = asked.halves()
-        whole = source[0].sum(-1) + prefix[0].sum(-1)
+        source, prefix, error, _ = asked.halves()
+        found = [half for half in (source, prefix) if half is not None]
+        whole = torch.stack([half[0].sum(-1) for half in found]).sum(0)
         torch.testing.assert_close(whole, torch.ones_like(whole), atol=1e-6, rtol=0)
         assert error is not None
         assert error < 1e-6
-        assert prefix[0].triu(1).eq(0).all()
-        assert len(source[2]) == len(prefix[2]) == len(model.decoder.layers)
+        assert (source is None) == (model.task == "language")
+        assert (prefix is None) == (model.task == "label")
+        if prefix is not None:
+            assert prefix[0].triu(1).eq(0).all()
+        if model.task == "translate":
+            assert len(source[2]) == len(prefix[2]) == len(above)
 
 
 class Hooked:
@@ -371,18 +393,24 @@ class Hooked:
         self.seen[name] = (inputs[0][0].detach(), output[0].detach())
 
 
-def attention_by_hand(model: Model, name: str, queries: Tensor, keys: Tensor, *, causal: bool) -> Tensor:
-    """``α_hts · W_o^h W_v^h x_s`` of a dot-product attention, (H, T, S, D), from its linear maps alone."""
+def weights_by_hand(model: Model, name: str, queries: Tensor, keys: Tensor) -> Tensor:
+    """``α_hts`` of a dot-product attention, (H, T, S), from its linear maps; a decoder's own sees nothing later."""
     module = model.get_submodule(name)
-    maps, heads = module.projections, module.heads
-    split = lambda x: x.reshape(len(x), heads, -1).transpose(0, 1)  # noqa: E731
-    q, k, v = split(maps.query(queries)), split(maps.key(keys)), split(maps.value(keys))
+    split = lambda x: x.reshape(len(x), module.heads, -1).transpose(0, 1)  # noqa: E731
+    q, k = split(module.projections.query(queries)), split(module.projections.key(keys))
     if module.rotary is not None:
         q, k = module.rotary(q[None])[0], module.rotary(k[None])[0]
     scores = q @ k.transpose(1, 2) / q.shape[-1] ** 0.5
-    if causal:
+    if name.startswith("decoder") and name.endswith("attention"):
         scores = scores.masked_fill(torch.ones_like(scores[0]).triu(1).bool(), -torch.inf)
-    weights, width = scores.softmax(-1), v.shape[-1]
+    return scores.softmax(-1)
+
+
+def attention_by_hand(model: Model, name: str, queries: Tensor, keys: Tensor) -> Tensor:
+    """``α_hts · W_o^h W_v^h x_s``, (H, T, S, D)."""
+    maps, heads = model.get_submodule(name).projections, model.get_submodule(name).heads
+    v = maps.value(keys).reshape(len(keys), heads, -1).transpose(0, 1)
+    weights, width = weights_by_hand(model, name, queries, keys), v.shape[-1]
     rows = [v[head] @ maps.output.weight[:, head * width : (head + 1) * width].T for head in range(heads)]
     return weights[..., None] * torch.stack(rows)[:, None]
 
@@ -398,7 +426,7 @@ def test_norms_and_contributions_are_those_of_the_linear_maps(preset: str, place
     mixing, _, _ = alti(model, blocks(model))
     for level, layer in enumerate(model.encoder.layers):
         entered, _ = seen[f"encoder.layers.{level}.attention.projections.value"]
-        by_head = attention_by_hand(model, f"encoder.layers.{level}.attention", entered, entered, causal=False)
+        by_head = attention_by_hand(model, f"encoder.layers.{level}.attention", entered, entered)
         parts = by_head.sum(0)
         lengths = parts.norm(dim=-1)
         torch.testing.assert_close(below[level], lengths / lengths.sum(-1, keepdim=True), **EXACT)
@@ -419,13 +447,11 @@ def test_norms_and_contributions_are_those_of_the_linear_maps(preset: str, place
     for level in range(len(model.decoder.layers)):
         asking, _ = seen[f"decoder.layers.{level}.cross.projections.query"]
         states, _ = seen[f"decoder.layers.{level}.cross.projections.value"]
-        lengths = (
-            attention_by_hand(model, f"decoder.layers.{level}.cross", asking, states, causal=False).sum(0).norm(dim=-1)
-        )
+        lengths = attention_by_hand(model, f"decoder.layers.{level}.cross", asking, states).sum(0).norm(dim=-1)
         torch.testing.assert_close(cross[level], lengths / lengths.sum(-1, keepdim=True), **EXACT)
 
 
-@OURS
+@LAYERED
 @torch.no_grad()
 def test_a_zeroed_value_is_one_that_a_hook_takes_away(model: Model) -> None:
     """One pass for each token and layer: the value is set to zero where the linear map gives it."""
@@ -451,15 +477,98 @@ def test_a_zeroed_value_is_one_that_a_hook_takes_away(model: Model) -> None:
             keep.remove()
         return 1 - torch.cosine_similarity(*outputs, dim=-1)
 
-    for level, layer in enumerate(model.encoder.layers):
+    for level, layer in enumerate(layers(model, "encoder")):
         for token in (0, 3):
             expected = turned(layer, layer.attention.projections.value, token)
             torch.testing.assert_close(below[level][:, token], expected, atol=1e-9, rtol=1e-6)
-    for level, layer in enumerate(model.decoder.layers):
+    for level, layer in enumerate(layers(model, "decoder")):
         value = layer.recurrence.candidate if layer.attention is None else layer.attention.projections.value
         torch.testing.assert_close(above[level][0][:, 1], turned(layer, value, 1), atol=1e-9, rtol=1e-6)
+        if layer.cross is None:
+            continue
         expected = turned(layer, layer.cross.projections.value, 2)
         torch.testing.assert_close(above[level][1][:, 2], expected, atol=1e-9, rtol=1e-6)
+
+
+def looks(model: Model) -> dict[str, list[Tensor]]:
+    """The weights (L, H, T, S) of every attention, written out from what plain hooks have seen."""
+    seen, found = Hooked(model, [nn.Linear]).seen, dict[str, list[Tensor]]()
+    for half in ("encoder", "decoder"):
+        for level, layer in enumerate(layers(model, half)):
+            for kind in ("attention", "cross"):
+                if getattr(layer, kind, None) is not None:
+                    name = f"{half}.layers.{level}.{kind}"
+                    asking, keys = (seen[f"{name}.projections.{side}"][0] for side in ("query", "key"))
+                    found.setdefault(f"{half}.{kind}", []).append(weights_by_hand(model, name, asking, keys))
+    return found
+
+
+@LAYERED
+@torch.no_grad()
+def test_attention_and_rollout_are_those_of_weights_written_out(model: Model) -> None:
+    read, written = sides(model)
+    view, found = View(special=True, words=False, head="mean"), looks(model)
+
+    def asked(method: str) -> list[Tensor | None]:
+        halves = Asked(subject(model), read, written, method, view, None, 0).halves()[:2]
+        return [None if half is None else half[0] for half in halves]
+
+    mean = {name: torch.stack(each).mean((0, 1)) for name, each in found.items()}
+    if not mean:
+        with pytest.raises(ModelError, match="method = attention: this model has no attention"):
+            asked("attention")
+        return
+    if model.task != "label" or model.pool is None:  # else the label looks through the pool, not through these
+        source, prefix = asked("attention")
+        expected = {"label": mean.get("encoder.attention"), "language": None, "translate": mean.get("decoder.cross")}
+        torch.testing.assert_close(source, expected[model.task], **EXACT)
+        torch.testing.assert_close(prefix, mean.get("decoder.attention"), **EXACT)
+        late = asked("attention-reading")[0]
+        if late is not None:
+            torch.testing.assert_close(late[:-1], expected[model.task][1:], **EXACT)
+    if model.task == "label" or "decoder.attention" not in mean:
+        return
+    size = len(subject(model).targets)
+    source, prefix = asked("rollout")
+    encoder = torch.eye(len(READ)).double()
+    for layer in found.get("encoder.attention", []):
+        encoder = (layer.mean(0) + torch.eye(len(READ))) / 2 @ encoder
+    mixed, taken = torch.eye(size).double(), torch.zeros(size, len(READ)).double()
+    for level, layer in enumerate(found["decoder.attention"]):
+        own_look = (layer.mean(0) + torch.eye(size)) / 2
+        mixed, taken = own_look @ mixed, own_look @ taken
+        if "decoder.cross" in found:
+            mixed, taken = mixed / 2, (taken + found["decoder.cross"][level].mean(0) @ encoder) / 2
+    torch.testing.assert_close(prefix, mixed, **EXACT)
+    if source is not None:
+        torch.testing.assert_close(source, taken, **EXACT)
+
+
+@pytest.mark.parametrize("preset", [name for name in tiny.PRESETS if name.startswith(("bahdanau", "cond", "luong"))])
+@torch.no_grad()
+def test_the_one_look_of_a_recurrent_decoder_is_that_of_its_live_steps(preset: str) -> None:
+    """Weights as step after step records them, the norm of what they take from the states of the encoder."""
+    model, watch = tiny.translator(preset), Recorder()
+    _, state = model.start(torch.tensor([READ]), observer=watch)
+    for token in [model.first, *WRITTEN[:-1]]:
+        _, state = model.step(torch.tensor([token]), state, watch)
+    weights, values = watch["decoder.cross.weights"][0], watch["decoder.cross.values"][0]  # (H, T, S), (H, S, K)
+    read, written = sides(model)
+
+    def asked(method: str) -> Tensor:
+        found = Asked(subject(model), read, written, method, View(special=True, words=False), None, 0).halves()[0]
+        assert found is not None
+        return found[0]
+
+    torch.testing.assert_close(asked("attention"), weights.mean(0), **EXACT)
+    torch.testing.assert_close(asked("attention-reading")[:-1], weights.mean(0)[1:], **EXACT)
+    maps = model.decoder.attention.projections
+    carried = weights[..., None] * values[:, None]  # (H, T, S, K)
+    parts = carried.permute(1, 2, 0, 3).flatten(2)
+    parts = parts if maps is None else parts @ maps.output.weight.T
+    lengths = parts.norm(dim=-1)
+    expected = lengths / lengths.sum(-1, keepdim=True)
+    torch.testing.assert_close(asked("norm"), expected, **EXACT)
 
 
 @torch.no_grad()
@@ -468,7 +577,7 @@ def test_rollout_hands_on_half_of_everything() -> None:
     model = tiny.translator("transformer-tiny")
     read, written = sides(model)
     asked = Asked(subject(model), read, written, "rollout", View(special=True, words=False), None, 0)
-    source, prefix, _ = asked.halves()
+    source, prefix, *_ = asked.halves()
     trace, eye = replay(model, READ, WRITTEN), torch.eye(5).double()
     encoder, read, expected = eye, eye, torch.zeros(5, 5).double()
     for layer in trace.encoder_self.mean(1):
