@@ -415,40 +415,59 @@ def attention_by_hand(model: Model, name: str, queries: Tensor, keys: Tensor) ->
     return weights[..., None] * torch.stack(rows)[:, None]
 
 
+def contributions_by_hand(layer: nn.Module, kind: str, parts: Tensor, stream: Tensor) -> Tensor:
+    """ALTI's of parts (T, S, D) and of what the residual connection carried (T, D): to each token, where they are of
+    the same side, else with the residual connection last."""
+    module, residual = getattr(layer, kind), layer.residuals[kind == "cross"]
+    output = stream + parts.sum(1) + module.projections.output.bias
+    if kind == "attention":
+        parts = parts + torch.eye(len(parts)).to(parts)[..., None] * stream
+    else:
+        parts = torch.cat((parts, stream[:, None]), 1)
+    if not residual.before:
+        norm = residual.norm
+        scale = (output.var(-1, correction=0) + norm.epsilon).sqrt()[:, None, None]
+        parts = norm.gain * (parts - parts.mean(-1, keepdim=True)) / scale
+        output = F.layer_norm(output, output.shape[-1:], norm.gain, norm.shift, norm.epsilon)
+    near = (output.abs().sum(-1)[:, None] - (output[:, None] - parts).abs().sum(-1)).clamp(min=0)
+    for row in (near.sum(-1) == 0).nonzero().flatten():  # nothing is near: all of it is what was there
+        near[row, row if kind == "attention" else -1] = 1
+    return near / near.sum(-1, keepdim=True)
+
+
 @pytest.mark.parametrize("preset", [*TRANSFORMERS])
 @pytest.mark.parametrize("place", ["before", "after"])
 @torch.no_grad()
 def test_norms_and_contributions_are_those_of_the_linear_maps(preset: str, place: str) -> None:
     """Kobayashi's norms and ALTI's contributions once more, from inputs of modules that plain hooks have seen."""
     model = tiny.translator(preset, f"model.norm_place={place}")
-    seen = Hooked(model, [nn.Linear]).seen
-    below, _, cross = norms(model, blocks(model))
-    mixing, _, _ = alti(model, blocks(model))
-    for level, layer in enumerate(model.encoder.layers):
-        entered, _ = seen[f"encoder.layers.{level}.attention.projections.value"]
-        by_head = attention_by_hand(model, f"encoder.layers.{level}.attention", entered, entered)
-        parts = by_head.sum(0)
+    seen, tensors = Hooked(model, [nn.Linear]).seen, blocks(model)
+    below, read, cross = norms(model, tensors)
+    encoder, decoder, _ = alti(model, tensors)
+
+    def parts_of(name: str, shown: Tensor) -> Tensor:
+        """Those of one attention, whose norms are also ``shown``."""
+        asking, keys = (seen[f"{name}.projections.{side}"][0] for side in ("query", "value"))
+        parts = attention_by_hand(model, name, asking, keys).sum(0)
         lengths = parts.norm(dim=-1)
-        torch.testing.assert_close(below[level], lengths / lengths.sum(-1, keepdim=True), **EXACT)
-        residual = layer.residuals[0]
-        stream = entered if place == "after" else blocks(model)["encoder.placed"]
-        if level and place == "before":
-            stream = blocks(model)[f"encoder.{level - 1}.states"]
-        parts = parts + torch.eye(len(parts)).to(parts)[..., None] * stream
-        output = stream + by_head.sum((0, 2)) + layer.attention.projections.output.bias
-        if place == "after":
-            scale = (output.var(-1, correction=0) + residual.norm.epsilon).sqrt()[:, None, None]
-            parts = residual.norm.gain * (parts - parts.mean(-1, keepdim=True)) / scale
-            output = F.layer_norm(
-                output, output.shape[-1:], residual.norm.gain, residual.norm.shift, residual.norm.epsilon
-            )
-        near = (output.abs().sum(-1)[:, None] - (output[:, None] - parts).abs().sum(-1)).clamp(min=0)
-        torch.testing.assert_close(mixing[level], near / near.sum(-1, keepdim=True), **EXACT)
-    for level in range(len(model.decoder.layers)):
-        asking, _ = seen[f"decoder.layers.{level}.cross.projections.query"]
-        states, _ = seen[f"decoder.layers.{level}.cross.projections.value"]
-        lengths = attention_by_hand(model, f"decoder.layers.{level}.cross", asking, states).sum(0).norm(dim=-1)
-        torch.testing.assert_close(cross[level], lengths / lengths.sum(-1, keepdim=True), **EXACT)
+        torch.testing.assert_close(shown, lengths / lengths.sum(-1, keepdim=True), **EXACT)
+        return parts
+
+    def entered(half: str, level: int) -> Tensor:
+        return tensors[f"{half}.{level - 1}.states" if level else f"{half}.placed"]
+
+    for level, layer in enumerate(model.encoder.layers):
+        parts = parts_of(f"encoder.layers.{level}.attention", below[level])
+        expected = contributions_by_hand(layer, "attention", parts, entered("encoder", level))
+        torch.testing.assert_close(encoder[level], expected, **EXACT)
+    for level, layer in enumerate(model.decoder.layers):
+        parts = parts_of(f"decoder.layers.{level}.cross", cross[level])
+        look = contributions_by_hand(layer, "cross", parts, tensors[f"decoder.{level}.attended"])
+        torch.testing.assert_close(decoder[level][1], look[:, :-1], **EXACT)
+        if layer.attention is not None:
+            parts = parts_of(f"decoder.layers.{level}.attention", read[level])
+            own_look = contributions_by_hand(layer, "attention", parts, entered("decoder", level))
+            torch.testing.assert_close(decoder[level][0], look[:, -1:] * own_look, **EXACT)
 
 
 @LAYERED
