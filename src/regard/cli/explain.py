@@ -73,7 +73,13 @@ def explain(
     model = load_predictor(run, asked.place)
     pages: list[tuple[Looked, HeatMap]] = []
     for text in opened(run, texts):
-        found = look(model, text, target, edits=edits, decode=decode, name=run.name)
+        try:
+            found = look(model, text, target, edits=edits, decode=decode, name=run.name)
+        except DataError as problem:
+            if corpus is None:
+                raise
+            say(f"left out: {problem}")
+            continue
         chosen = View(side or first_view(found.trace).side, layer, "mean" if head == ALL else head, not pieces, pieces)
         usual = side is None and layer is None and head == "best" and by is None and against is None
         weighed = _weighed(model, found, chosen, by, against, every=head == ALL, usual=usual)
@@ -94,6 +100,8 @@ def explain(
 def _write_pages(pages: list[tuple[Looked, HeatMap]], corpus: Path, files: dict[Path, str]) -> None:
     from regard.show.explanation_page import corpus_page
 
+    if not pages:
+        raise DataError(f"{corpus}: has no sentence that can be looked into; give one with words that the run knows")
     for path in files:
         write_whole(path, corpus_page(pages, str(corpus)))
 

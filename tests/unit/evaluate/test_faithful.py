@@ -314,8 +314,15 @@ def test_many_sentences_are_one_page(run: Path, tmp_path: Path, capfd: pytest.Ca
         ["the", "cat", "sleeps"],
         ["the", "dog", "eats"],
     ]
+    corpus.write_text(f"the cat sleeps\n{'the ' * 2100}\n")
+    assert cli(["explain", str(run), "--corpus", str(corpus), "--json"]) == 0
+    answered = capfd.readouterr()
+    assert len(answered.out.splitlines()) == 1
+    assert "left out: " in answered.err
+    (tmp_path / "long").write_text(f"{'the ' * 2100}\n")
     (tmp_path / "empty").write_text("\n")
     for arguments, problem in (
+        (["--corpus", str(tmp_path / "long"), "--out", str(page)], "has no sentence that can be looked into"),
         (["a text", "--corpus", str(corpus)], "replaces TEXT and --target"),
         (["--corpus", str(corpus), "--out", "a.svg"], "a corpus makes one page"),
         (["--corpus", str(tmp_path / "empty")], "has no sentence; give at least one"),
