@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, cast
 
 import torch
@@ -166,6 +166,16 @@ def believed(run: Trained, looked: Looked, view: View) -> Attribution | None:
         return attribute(run, looked, method, head=head, words=view.words, special=view.special)
     except DataError:
         return None
+
+
+def believed_picture(run: Trained, looked: Looked) -> HeatMap | None:
+    """The same as a heat map between words that says why it is shown."""
+    found = believed(run, looked, View())
+    if found is None or looked.measured is None:
+        return None
+    picture = found.picture()
+    title = f"{looked.measured.best}, {looked.measured.told}"
+    return replace(picture, title=title, origin=f"{title} ({picture.origin})")
 
 
 def _share(source: Half, prefix: Half) -> Tensor | None:
