@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -72,14 +74,8 @@ def explain(
     edits = _edits(edit or [])
     model = load_predictor(run, asked.place)
     pages: list[tuple[Looked, HeatMap]] = []
-    for text in opened(run, texts):
-        try:
-            found = look(model, text, target, edits=edits, decode=decode, name=run.name)
-        except DataError as problem:
-            if corpus is None:
-                raise
-            say(f"left out: {problem}")
-            continue
+    one = partial(look, model, target=target, edits=edits, decode=decode, name=run.name)
+    for found in map(one, opened(run, texts)) if corpus is None else _possible(one, opened(run, texts)):
         chosen = View(side or first_view(found.trace).side, layer, "mean" if head == ALL else head, not pieces, pieces)
         usual = side is None and layer is None and head == "best" and by is None and against is None
         weighed = _weighed(model, found, chosen, by, against, every=head == ALL, usual=usual)
@@ -95,6 +91,15 @@ def explain(
                 say(line)
     if corpus:
         _write_pages(pages, corpus, files)
+
+
+def _possible(look: Callable[[str], Looked], texts: list[str]) -> Iterator[Looked]:
+    """Of many sentences those that can be looked into; of the others, why not."""
+    for text in texts:
+        try:
+            yield look(text)
+        except DataError as problem:
+            say(f"left out: {problem}")
 
 
 def _write_pages(pages: list[tuple[Looked, HeatMap]], corpus: Path, files: dict[Path, str]) -> None:
