@@ -69,7 +69,7 @@ def main() -> None:
     parser.add_argument("--fable-steps", type=int, default=3300)
     parser.add_argument("--greek-steps", type=int, default=2500)
     parser.add_argument("--sentences", type=int, default=50)
-    parser.add_argument("--guided", nargs="*", default=["train.alignment.weight=0.5"], metavar="SETTING=VALUE")
+    parser.add_argument("--guided", nargs="*", default=[], metavar="SETTING=VALUE")
     parser.add_argument("--variant", action="append", default=[], metavar="NAME+SETTING=VALUE")
     parser.add_argument("--only", nargs="*", help="jobs whose names begin so, and what they need")
     parser.add_argument("--set", nargs="*", default=[], dest="settings", metavar="SETTING=VALUE")
