@@ -2,6 +2,7 @@
 
     python bench/faithful.py demo runs/bahdanau runs/transformer-small [--sentences 50] [--ledger]
     python bench/faithful.py RUN --source de-en.de --target de-en.en --alignment de-en.align [--ledger]
+    python bench/faithful.py RUN … --device cuda --out FOLDER
     python bench/faithful.py --greek WHEEL --out FOLDER
 
 Without files, the sentences are of the test part of the built-in corpus, with its gold links, the reference given. With
@@ -10,7 +11,8 @@ first from then on. Below the table stand the marks: the fewest errors are to be
 cross-attention, and the most faithful method is to be better than random order beyond its interval.
 ``--greek`` writes the verses and gold links of the Greek New Testament of the package bible-alignments as such files
 (grc.txt, en.txt, grc-en.align), to train and to measure with. ``--train PRESET`` makes the run RUN first, with the
-settings of ``regard demo`` but so many ``--steps``. ``--ledger`` appends the results to bench/ledger.jsonl.
+settings and text of ``regard demo`` but so many ``--steps``. ``--out`` also writes FOLDER/RUN.json with all figures.
+``--ledger`` appends the results to bench/ledger.jsonl.
 """
 
 from __future__ import annotations
@@ -29,17 +31,24 @@ from regard.cli.display import display
 from regard.cli.faithful import lines_of
 from regard.cli.streams import LineCounter
 from regard.data.lines import read_lines
+from regard.device import pick_device
 from regard.evaluate.faithful import faithful
 from regard.explain.faithful import MEAN, RANDOM, Faithfulness
 from regard.fable.corpus import generate
 from regard.metrics.alignment import Gold, check_inside, read_gold
 from regard.settings.call import MeasureSettings
-from regard.settings.demo import demo_settings
+from regard.settings.demo import PRESET, demo_settings
 from regard.tasks.load import load
 from regard.trainer import start as training
 
 FEWER = 0.3  # errors than mean cross-attention
 FIGURES = (*("faithfulness", "comprehensiveness", "sufficiency", "agreement", "redrawn", "error_rate", "riddles"),)
+OTHERS = (
+    "train.batch=2048",
+    "train.schedule=linear",
+    "train.smoothing=0.0",
+    "train.validate_every=500",
+)  # than the demo
 Texts = list[tuple[str, str | None]]
 
 
@@ -111,27 +120,33 @@ def main() -> None:
     parser.add_argument("--train", metavar="PRESET", help="train the run first, if it is not there")
     parser.add_argument("--steps", type=int, default=2000)
     parser.add_argument("--greek", type=Path, metavar="WHEEL")
-    parser.add_argument("--out", type=Path, default=Path())
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--out", type=Path)
     parser.add_argument("--ledger", action="store_true")
     arguments = parser.parse_args()
     if arguments.greek:
-        print(greek(arguments.greek, arguments.out), "verses")
+        print(greek(arguments.greek, arguments.out or Path()), "verses")
     for run in arguments.runs:
         if arguments.train and not (run / "best").exists():
             with display() as shown:
-                training.start(run, demo_settings(arguments.train, f"train.steps={arguments.steps}"), shown)
+                preset, more = arguments.train, () if arguments.train == PRESET else OTHERS
+                settings = demo_settings(preset, f"train.steps={arguments.steps}", *more)
+                training.start(run, settings, shown, device=arguments.device)
         measure(run, arguments)
 
 
 def measure(run: Path, arguments: argparse.Namespace) -> None:
     files = arguments.source, arguments.target, arguments.alignment
     texts, golds, name = given(*files) if arguments.source else fable(arguments.sentences)
-    translator = load(run)
+    translator = load(run, device=str(pick_device(arguments.device)))
     how = MeasureSettings(limit=arguments.sentences)
     found = faithful(translator, texts, golds, named=name, how=how, tell=LineCounter("measured", what="sentences"))
     found.save(translator.loaded_from.cache)
     print(run, *lines_of(found), sep="\n", flush=True)
     print(*marks(found), sep="\n", flush=True)
+    if arguments.out:
+        arguments.out.mkdir(parents=True, exist_ok=True)
+        (arguments.out / f"{run.name}.json").write_bytes(found.to_json())
     if arguments.ledger:
         record(run, found, name)
 

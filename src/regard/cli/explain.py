@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -72,8 +74,8 @@ def explain(
     edits = _edits(edit or [])
     model = load_predictor(run, asked.place)
     pages: list[tuple[Looked, HeatMap]] = []
-    for text in opened(run, texts):
-        found = look(model, text, target, edits=edits, decode=decode, name=run.name)
+    one = partial(look, model, target=target, edits=edits, decode=decode, name=run.name)
+    for found in map(one, opened(run, texts)) if corpus is None else _possible(one, opened(run, texts)):
         chosen = View(side or first_view(found.trace).side, layer, "mean" if head == ALL else head, not pieces, pieces)
         usual = side is None and layer is None and head == "best" and by is None and against is None
         weighed = _weighed(model, found, chosen, by, against, every=head == ALL, usual=usual)
@@ -91,9 +93,20 @@ def explain(
         _write_pages(pages, corpus, files)
 
 
+def _possible(look: Callable[[str], Looked], texts: list[str]) -> Iterator[Looked]:
+    """Of many sentences those that can be looked into; of the others, why not."""
+    for text in texts:
+        try:
+            yield look(text)
+        except DataError as problem:
+            say(f"left out: {problem}")
+
+
 def _write_pages(pages: list[tuple[Looked, HeatMap]], corpus: Path, files: dict[Path, str]) -> None:
     from regard.show.explanation_page import corpus_page
 
+    if not pages:
+        raise DataError(f"{corpus}: has no sentence that can be looked into; give one with words that the run knows")
     for path in files:
         write_whole(path, corpus_page(pages, str(corpus)))
 
@@ -303,6 +316,7 @@ def _json(shown: Looked, picture: HeatMap, weighed: Attribution | None) -> dict[
             "values": weighed.values.tolist(),
             "source_share": None if share is None else share.tolist(),
             "completeness_error": weighed.completeness_error,
+            "quadrature_error": weighed.quadrature_error,
         }
     if (outcome := shown.difference) is not None:
         from regard.explain.edits import to_data

@@ -7,13 +7,14 @@ import math
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from regard.cli.bulk import ON, SHARD, bulk, fingerprint, located
-from regard.cli.streams import destination, one_line, put
+from regard.cli.streams import destination, one_line, put, say
 from regard.cli.verb import called, common, only_one, with_settings
 
 if TYPE_CHECKING:
@@ -129,9 +130,12 @@ def doubt(
         rows = ((line, None) for line in read_lines(source))
     else:
         rows = ((row[0], row[1]) for _, row in Corpus((str(source), str(target))).rows(("source", "target")))
-    found = doubted(translator, rows, LineCounter("replayed"))
+    lines = count()
+    found = doubted(translator, (row for row, _ in zip(rows, lines, strict=False)), LineCounter("replayed"))
     if not found:
         raise DataError(f"{source}: has no sentence; give at least one")
+    if left_out := next(lines) - len(found):
+        say(f"{left_out:,} {'line was' if left_out == 1 else 'lines were'} left out: nothing to read or to write there")
     for number, read, written, each in found:
         if asked.json:
             about = {"line": number, "source": read, "target": written, "doubt": asdict(each)}

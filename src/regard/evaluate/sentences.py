@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from random import Random
 
 from torch import Tensor
@@ -14,6 +15,7 @@ from regard.explain.alignment import Attended, links_of_masking
 from regard.explain.attribution import word_map
 from regard.explain.beam import Searched, search_tree
 from regard.explain.heatmap import HeatMap, reaching
+from regard.explain.importance import believed_picture
 from regard.explain.look import WordLink
 from regard.explain.trace import Trace, fold
 from regard.metrics.translation import sentence_scores
@@ -124,14 +126,18 @@ def _look(translator: Translator, one: Translation, *, heads: bool) -> Look:
     effect = word_map(translator.model, trace.source, trace.target, special=True)
     title = "effect of masking each source word on the log-probability"
     masked = _effect(title, effect.rows, effect.columns, effect.weights, "nats")
+    first = believed_picture(translator, translator.explained(trace, one.text))
+    believed = () if first is None else (replace(first, values=_short(first.values)),)
     if not trace.layers("cross"):
-        return Look(one.source, one.text, (masked, _gradient(translator, trace)))
+        return Look(one.source, one.text, (*believed, masked, _gradient(translator, trace)))
     aligner = translator.aligner
     folded = fold(aligner.weights(aligner.rows(trace).cross), trace.target, trace.source)
     title, names = aligner.describe(), (folded.rows, folded.columns)
     attention = HeatMap(title, *names, _rounded(folded.weights), title, "output", "source", sums=True)
     count = trace.cross.shape[0] * trace.cross.shape[1]
-    return Look(one.source, one.text, (attention, masked), _heads(trace) if heads and count > 1 else (), count)
+    return Look(
+        one.source, one.text, (*believed, attention, masked), _heads(trace) if heads and count > 1 else (), count
+    )
 
 
 def _gradient(translator: Translator, trace: Trace) -> HeatMap:
@@ -158,7 +164,11 @@ def _heads(trace: Trace) -> tuple[HeatMap, ...]:
 
 
 def _rounded(weights: Tensor) -> tuple[tuple[float, ...], ...]:
-    return tuple(tuple(round(value, DIGITS) for value in row) for row in weights.double().cpu().tolist())
+    return _short(weights.double().cpu().tolist())
+
+
+def _short(rows: Sequence[Sequence[float]]) -> tuple[tuple[float, ...], ...]:
+    return tuple(tuple(round(value, DIGITS) for value in row) for row in rows)
 
 
 # The beam

@@ -58,7 +58,7 @@ METHODS: dict[str, str] = {  # what each number is
     "norm": "norm of what attention took from each token: weight times transformed value",
     "alti": "ALTI+: how near each token's part is to a block's output, followed down through all layers",
     "zeroing": "how far a layer's output rotates when a token's value is zero, followed down through all layers",
-    "integrated-gradients": "embedding times its mean gradient on the line from zero",
+    "integrated-gradients": "mean gradient on the line from the text with unknown words, times the way",
     "gradient": "embedding times its gradient",
     "saliency": "norm of the gradient at each embedding",
     "masking": "decrease when the word's embedding is set to zero",
@@ -94,7 +94,7 @@ def word_map(
     check_method(method, of)
     subject = Subject(model, () if model.task == "language" else read.rows, written.ids, of, None, under)
     asked = Asked(subject, read, written, method, View(head=head, special=special), aligner, points)
-    source, prefix, _ = asked.halves(both=False)
+    source, prefix, *_ = asked.halves(both=False)
     found = source or prefix
     assert found is not None
     return Folded(found[0], asked.rows[1], found[1])
@@ -165,9 +165,9 @@ class Asked:
         explained = f"log p of the word less log p of {against}" if against else self.subject.of
         return f"{explained}: {what}"
 
-    def halves(self, *, both: bool = True) -> tuple[Half, Half, float | None]:
-        """The parts of the source and of the prefix, folded, and the completeness error. Unless ``both``, the prefix is
-        only there where there is no source."""
+    def halves(self, *, both: bool = True) -> tuple[Half, Half, float | None, float | None]:
+        """The parts of the source and of the prefix, folded, the completeness error, and that before weights of points
+        were fitted. Unless ``both``, the prefix is only there where there is no source."""
         model, method = self.subject.model, self.method
         sides = {SOURCE: self.read, PREFIX: so_far(self.written)}
         places = self.subject.places if both else self.subject.places[:1]
@@ -176,16 +176,16 @@ class Asked:
             self._check_how(how)
             kept = [place for place in places if how != "removed" or place == SOURCE]
             source, prefix = (self._masked(sides[place], place, how) if place in kept else None for place in sides)
-            return source, prefix, None
+            return source, prefix, None, None
         with torch.no_grad(), resting(model):
-            found, error = self._maps()
+            found, error, missed = self._maps()
         folded = [
             self._folded(maps, sides[place]) if place in places and (maps := found.get(place)) is not None else None
             for place in sides
         ]
         if not any(folded):
             raise ModelError(f"method = {method}: {_missing(model)}")
-        return folded[0], folded[1], error
+        return folded[0], folded[1], error, missed
 
     def _check_how(self, how: How) -> None:
         task = self.subject.model.task
@@ -210,25 +210,25 @@ class Asked:
         whole, layers = maps
         return fold(whole), names, None if layers is None else fold(layers)
 
-    def _maps(self) -> tuple[dict[str, Maps], float | None]:
-        """Between pieces, by place."""
+    def _maps(self) -> tuple[dict[str, Maps], float | None, float | None]:
+        """Between pieces, by place, and both errors."""
         match self.method:
             case "gradient":
-                return {place: (each, None) for place, each in gradient_times_input(self.subject).items()}, None
+                return {place: (each, None) for place, each in gradient_times_input(self.subject).items()}, None, None
             case "saliency":
-                return {place: (each, None) for place, each in saliency(self.subject).items()}, None
+                return {place: (each, None) for place, each in saliency(self.subject).items()}, None, None
             case "integrated-gradients":
                 points = self.points if self.points != POINTS else max(LEAST, min(POINTS, USUAL // self.subject.work))
-                found, begin, end = integrated_gradients(self.subject, points, tolerance=TOLERANCE)
+                found, begin, end, missed = integrated_gradients(self.subject, points, tolerance=TOLERANCE)
                 missing = sum(each.sum(-1) for each in found.values()) - (end - begin)
                 error = float(missing.abs().sum() / (end - begin).abs().sum().clamp(min=1e-30))
-                return {place: (each, None) for place, each in found.items()}, error
+                return {place: (each, None) for place, each in found.items()}, error, missed
             case "attention" | "attention-reading":
-                return self._attention()
+                return *self._attention(), None
             case "norm":
-                return self._norms(), None
+                return self._norms(), None, None
             case _:
-                return self._followed()
+                return *self._followed(), None
 
     def _replayed(self, detail: Literal["weights", "blocks"]) -> dict[str, Tensor]:
         subject = self.subject

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, cast
 
 import torch
@@ -55,6 +55,13 @@ class Attribution(OfSentence):
         float | None,
         Field(description="Relative error of the sum that the method promises; null where it promises none."),
     ]
+    quadrature_error: Annotated[
+        float | None,
+        Field(
+            description="Of integrated gradients, the same error before the weights of the points were fitted: it says "
+            "how exact the parts are, and more `points` make it smaller; else null."
+        ),
+    ]
     trace: Hidden[Trace]
 
     @property
@@ -72,6 +79,8 @@ class Attribution(OfSentence):
             values, columns = self.prefix, self.read
         share = self.unit == "share"
         error = "" if self.completeness_error is None else f"; completeness error {self.completeness_error:.1e}"
+        if self.quadrature_error is not None:
+            error += f", {self.quadrature_error:.1%} before weights were fitted"
         found = HeatMap(
             title=self.method,
             rows=labelled(self.trace, self.rows),
@@ -120,7 +129,7 @@ def attribute(
         looked.check_gradients()
     view = View("cross", layer, head, words, special)
     asked = Asked(subject, trace.source, trace.target, method, view, looked.reader, points)
-    source, prefix, error = asked.halves()
+    source, prefix, error, missed = asked.halves()
     groups, rows = asked.rows
     values = rows_of(subject.values()[:, None], groups, sums=asked.sums)[:, 0]
     return Attribution(
@@ -142,6 +151,7 @@ def attribute(
         values=values,
         source_share=_share(source, prefix) if method not in LOOKING else None,
         completeness_error=error,
+        quadrature_error=missed,
         trace=trace,
     )
 
@@ -156,6 +166,16 @@ def believed(run: Trained, looked: Looked, view: View) -> Attribution | None:
         return attribute(run, looked, method, head=head, words=view.words, special=view.special)
     except DataError:
         return None
+
+
+def believed_picture(run: Trained, looked: Looked) -> HeatMap | None:
+    """The same as a heat map between words that says why it is shown."""
+    found = believed(run, looked, View())
+    if found is None or looked.measured is None:
+        return None
+    picture = found.picture()
+    title = f"{looked.measured.best}, {looked.measured.told}"
+    return replace(picture, title=title, origin=f"{title} ({picture.origin})")
 
 
 def _share(source: Half, prefix: Half) -> Tensor | None:

@@ -7,16 +7,16 @@ the entropy, or how much more probable y_t was than another piece. For each word
 - gradient: ``∂ number / ∂ x`` with x the embedding. Its norm is *saliency* (Simonyan et al., 2014), its product with x
   *gradient × input* (Shrikumar et al., 2017), a first-order estimate of the effect of masking. The gradient of log p
   vanishes where the model is sure; that of the log-odds does not;
-- integrated gradients (Sundararajan et al., 2017): x times the mean gradient on the straight line from zero, or from
-  another baseline, to x. Their sum over all words is the difference of the number at both ends.
+- integrated gradients (Sundararajan et al., 2017): the mean gradient on the straight line to x from the same text with
+  every word unknown, or from another baseline, times the way. Their sum over all words is the difference of the number
+  at both ends.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from heapq import heappop, heappush
+from dataclasses import dataclass, field, replace
 from typing import Literal, assert_never
 
 import numpy as np
@@ -26,20 +26,23 @@ from torch import Tensor
 from regard.decode.cancel import check_cancelled
 from regard.explain.replay import Model, forward_all, padded, reads_backwards, resting
 from regard.explain.trace import Rows, with_letters
+from regard.models.recurrent import RecurrentEncoder
+from regard.models.transformer import TransformerEncoder
 from regard.nn.observe import UNOBSERVED, Observer
-from regard.text.vocabulary import PAD, UNK
+from regard.text.vocabulary import END, PAD, START, UNK
 
 How = Literal["blank", "unknown", "removed"]
 Of = Literal["log-probability", "probability", "log-odds", "entropy"]
 Under = Callable[[], Observer]  # makes the observer of a pass, such as one with edits, anew for each pass
 Groups = Sequence[Sequence[int]]
 Change = Callable[[Tensor], Tensor]
-Segment = tuple[float, float, float, Tensor, dict[str, Tensor]]  # -error, begin, end, what is missing (R,), parts
 Found = tuple[dict[str, tuple[Tensor, Tensor]], Tensor]
 SOURCE, PREFIX = "encoder.embedded", "decoder.embedded"
 _NUMBERS = 1 << 23  # logits held at once
-FEWER = 8  # points of integrated gradients in a segment that was cut
-MOST_WORK = 1 << 37  # of all segments (see `Subject.work`): some seconds of one core
+LINE = 16  # equal parts of the line of integrated gradients whose ends say where its points should lie
+EVENLY = 0.01  # share of the points that lie evenly, wherever the numbers change
+MOST_WORK = 1 << 37  # of all points (see `Subject.work`): some seconds of one core
+LARGE, SHORTER = 1 << 32, 4  # work of one point from which steps are taken in so many groups, each without later steps
 _STATES = 1 << 22  # numbers of one layer's states in the batch of a gradient
 
 
@@ -162,7 +165,7 @@ def masking(subject: Subject, place: str, groups: Groups, how: How = "blank") ->
     """
     model, device = subject.model, next(subject.model.parameters()).device
     steps = torch.tensor(subject.steps, device=device)
-    size = max(1, _STATES // max(1, (len(subject.source) + len(subject.targets)) * _width(model)))
+    size = _at_once(subject)
     parts = list[Tensor]()
     with torch.no_grad(), resting(model):
         before = subject.values()  # (R,)
@@ -248,9 +251,36 @@ def gradients(subject: Subject, between: Mapping[str, Change] | None = None, row
     """``∂ number_r / ∂ x`` (R, B, S, D) at each place where something is read, and what was read there (B, S, D), in
     the order of the text; numbers (B, R) come with them.
 
-    ``between`` makes of the embeddings of ``rows`` copies what they are to be. The number of a step depends only on
-    its features, so one gradient through the output layer serves all steps.
+    ``between`` makes of the embeddings of ``rows`` copies what they are to be. No step depends on later ones: of a
+    large model, earlier steps go through it without them.
     """
+    steps, length = subject.steps, len(subject.targets)
+    short = subject.work > LARGE and subject.under is alone and subject.model.task != "label"
+    size = math.ceil(len(steps) / SHORTER) if short else len(steps)
+    parts, totals = list[dict[str, tuple[Tensor, Tensor]]](), list[Tensor]()
+    for start in range(0, len(steps), size):
+        some = steps[start : start + size]
+        asked = replace(subject, targets=subject.targets[: some[-1] + 1]) if short else subject
+        found, numbers = _gradients(asked, between, rows, some)
+        parts.append(found)
+        totals.append(numbers)
+    ordered = dict[str, tuple[Tensor, Tensor]]()
+    for place in subject.places:
+        whole = length if place == PREFIX else parts[0][place][0].shape[2]
+        grads = torch.cat([_lengthened(part[place][0], whole) for part in parts])
+        given = _lengthened(parts[-1][place][1], whole)
+        ordered[place] = subject.in_order(place, grads), subject.in_order(place, given)
+    return ordered, torch.cat(totals, 1)
+
+
+def _lengthened(values: Tensor, length: int) -> Tensor:
+    """With zeros for later places, along the last axis but one."""
+    return torch.nn.functional.pad(values, (0, 0, 0, length - values.shape[-2]))
+
+
+def _gradients(subject: Subject, between: Mapping[str, Change] | None, rows: int, steps: Sequence[int]) -> Found:
+    """Of some steps, in the order of reading. The number of a step depends only on its features, so one gradient
+    through the output layer serves all steps."""
     seen, last = dict[str, Tensor](), "decoder.features" if subject.model.task != "label" else "logits"
 
     def leaf(place: str) -> Change:
@@ -267,20 +297,17 @@ def gradients(subject: Subject, between: Mapping[str, Change] | None = None, row
 
     with torch.enable_grad(), resting(subject.model):
         watch = Changed({last: keep, **{place: leaf(place) for place in subject.places}}, active=True)
-        numbers = subject.numbers([subject.source] * rows, Both(watch, subject.under()))  # (B, R)
+        logits = forward_all(subject.model, [subject.source] * rows, subject.targets, Both(watch, subject.under()))
+        numbers = subject.measure(logits[:, steps], steps)  # (B, R)
         features = seen[last] if seen[last].dim() == 3 else seen[last][:, None]
         above = torch.autograd.grad(numbers.sum(), seen[last], retain_graph=True)[0].reshape(features.shape)
         leaves = [seen[place] for place in subject.places]
         size = max(1, _STATES // max(1, features.numel() + sum(leaf.numel() for leaf in leaves)))
-        steps = subject.steps
         found = [_back(features, above, steps[first : first + size], leaves) for first in range(0, len(steps), size)]
     each = [torch.cat(grads).detach() for grads in zip(*found, strict=True)]
-    pairs = zip(subject.places, each, leaves, strict=True)
-    ordered = {
-        place: (subject.in_order(place, grads), subject.in_order(place, given.detach()))
-        for place, grads, given in pairs
-    }
-    return ordered, numbers.detach()
+    return {
+        place: (grads, given.detach()) for place, grads, given in zip(subject.places, each, leaves, strict=True)
+    }, numbers.detach()
 
 
 def _back(features: Tensor, above: Tensor, steps: Sequence[int], leaves: Sequence[Tensor]) -> tuple[Tensor, ...]:
@@ -311,44 +338,90 @@ def saliency(subject: Subject) -> dict[str, Tensor]:
 
 def integrated_gradients(
     subject: Subject, points: int, baseline: Mapping[str, Tensor] | None = None, tolerance: float = math.inf
-) -> tuple[dict[str, Tensor], Tensor, Tensor]:
-    """(R, S) at each place, by Gauss-Legendre quadrature with so many points; and the numbers (R,) at both ends of the
-    line, which begins at ``baseline`` (S, D), by default zeros.
+) -> tuple[dict[str, Tensor], Tensor, Tensor, float]:
+    """(R, S) at each place; the numbers (R,) at both ends of the line, which begins at ``baseline`` (S, D), by default
+    the text with unknown words; and how far, relative to the difference of these, the sums were from it before the
+    weights of the points were fitted.
 
-    The parts of any segment of the line sum to the difference of the numbers at its ends. While they miss more than the
-    ``tolerance``, relative to the whole difference, the segment that misses most is cut in two, as far as `MOST_WORK`
-    allows. This is needed where a norm is the first to read an embedding, as with rotary positions: it removes the
-    scale, and every further norm magnifies what is left of it, so that the number changes in the first thousandths of
-    a line from zero, or far below.
+    A deep model changes its mind on a small part of the line, all words at once. So the numbers on an even grid, which
+    cost one pass each, say first where they change, and the points of a Gauss-Legendre quadrature lie evenly in what
+    has changed so far (`placed`). While their sum misses the difference by more than the ``tolerance``, there are twice
+    as many, as far as `MOST_WORK` allows. At last the weights of the points are fitted, row by row, so that what is
+    known is exact (`fitted`).
     """
-    begin, end = _numbers_at(subject, baseline, (0.0, 1.0))
-    allowed = tolerance * float((end - begin).abs().sum())
-
-    def segment(first: float, last: float, points: int) -> Segment:
-        found = _segment(subject, baseline, first, last, points)
-        low, high = (begin, end) if last - first == 1 else _numbers_at(subject, baseline, (first, last))
-        missing = torch.stack([each.sum(-1) for each in found.values()]).sum(0) - (high - low)
-        return -float(missing.abs().sum()), first, last, missing, found
-
-    most = MOST_WORK // (FEWER * subject.work)
-    segments = [segment(0.0, 1.0, points)]  # a heap, the worst first
-    while len(segments) < most:
-        error = float(torch.stack([each[3] for each in segments]).sum(0).abs().sum())
-        if error <= allowed and -sum(each[0] for each in segments) <= 3 * allowed:  # not by chance alone
+    start = unknown(subject) if baseline is None else baseline
+    grid = torch.linspace(0, 1, LINE + 1, dtype=torch.float64)
+    values = _numbers_at(subject, start, grid)  # (G, R)
+    whole = values[-1] - values[0]
+    while True:
+        ways, weights = placed(values.cpu(), points)
+        parts = _parts_at(subject, start, ways)
+        sums = torch.stack([each.sum(-1) for each in parts.values()]).sum(0)  # (N, R)
+        shares = weights.to(sums)[:, None].expand_as(sums)
+        missed = float(((shares * sums).sum(0) - whole).abs().sum() / whole.abs().sum().clamp(min=1e-30))
+        if missed <= tolerance or 2 * points * subject.work > MOST_WORK:
             break
-        _, first, last, *_ = heappop(segments)
-        middle = math.sqrt(first * last) if first else last / 1000
-        heappush(segments, segment(first, middle, FEWER))
-        heappush(segments, segment(middle, last, FEWER))
-    return {place: torch.stack([each[4][place] for each in segments]).sum(0) for place in subject.places}, begin, end
+        points *= 2
+    shares = fitted(shares, sums, whole)
+    found = {place: torch.einsum("nr,nrs->rs", shares, each) for place, each in parts.items()}
+    return found, values[0], values[-1], missed
 
 
-def _on_line(subject: Subject, baseline: Mapping[str, Tensor] | None, ways: Tensor) -> dict[str, Change]:
+def unknown(subject: Subject) -> dict[str, Tensor]:
+    """The embeddings (S, D) of the same text with ``<unk>`` in place of every word; ``<end>`` and ``<start>`` stay."""
+    model, device, found = subject.model, next(subject.model.parameters()).device, dict[str, Tensor]()
+    with torch.no_grad():
+        if model.task != "language":
+            ids, letters = with_letters(subject.source)
+            words = [place for place, number in enumerate(ids) if number not in (PAD, START, END)]
+            rows = padded([_with_unknown(ids, letters, words)]).to(device)
+            assert isinstance(model.encoder, TransformerEncoder | RecurrentEncoder)
+            found[SOURCE] = model.encoder.embedding(rows)[0]
+        if model.task != "label":
+            read = [model.first, *(each if each in (PAD, START, END) else UNK for each in subject.targets[:-1])]
+            found[PREFIX] = model.decoder.embedding(torch.tensor([read], device=device))[0]
+    return found
+
+
+def placed(values: Tensor, points: int) -> tuple[Tensor, Tensor]:
+    """Where on the line so many points lie, and their weights, from the numbers (G, R) on an even grid: as those of
+    Gauss and Legendre, equidistant in how far all numbers together have changed."""
+    changed = (values[1:] - values[:-1]).abs().double().sum(1)  # (G - 1,)
+    changed = changed + EVENLY * changed.mean().clamp(min=1e-30)
+    so_far = torch.cat((changed.new_zeros(1), changed.cumsum(0))) / changed.sum()
+    nodes, weights = (torch.tensor(each) / 2 for each in np.polynomial.legendre.leggauss(points))
+    ways, slopes = _between(so_far, torch.linspace(0, 1, len(values), dtype=torch.float64), nodes + 0.5)
+    return ways, weights * slopes
+
+
+def _between(x: Tensor, y: Tensor, at: Tensor) -> tuple[Tensor, Tensor]:
+    """Values and slopes of the smooth curve through rising points that rises everywhere: cubic, with harmonic means of
+    neighbouring slopes (Fritsch and Butland, 1984)."""
+    width, rise = x.diff(), y.diff() / x.diff()
+    one, other = 2 * width[1:] + width[:-1], width[1:] + 2 * width[:-1]
+    inner = (one + other) / (one / rise[:-1] + other / rise[1:])
+    slope = torch.cat((rise[:1], inner, rise[-1:]))
+    part = (torch.searchsorted(x, at, right=True) - 1).clamp(0, len(width) - 1)
+    h, t = width[part], (at - x[part]) / width[part]
+    left, right, whole = slope[part] * h, slope[part + 1] * h, rise[part] * h
+    second, third = 3 * whole - 2 * left - right, left + right - 2 * whole
+    return y[part] + t * (left + t * (second + t * third)), (left + t * (2 * second + 3 * t * third)) / h
+
+
+def fitted(weights: Tensor, sums: Tensor, whole: Tensor) -> Tensor:
+    """The weights (N, R) nearest to those given, each relative to itself, with which the ``sums`` (N, R) of the parts
+    at all points make the ``whole`` (R,)."""
+    missing, lever = whole - (weights * sums).sum(0), weights.square() * sums
+    reach = (lever * sums).sum(0)
+    return weights + torch.where(reach > 0, missing / reach.clamp(min=1e-30), 0.0) * lever
+
+
+def _on_line(subject: Subject, baseline: Mapping[str, Tensor], ways: Tensor) -> dict[str, Change]:
     """Embeddings at some shares (B,) of the way from the baseline, as changes of B copies."""
 
     def change(place: str) -> Change:
         def go(value: Tensor) -> Tensor:
-            begin = 0 if baseline is None else subject.in_order(place, baseline[place]).to(value)
+            begin = subject.in_order(place, baseline[place]).to(value)[: value.shape[-2]]
             return begin + ways.to(value)[:, None, None] * (value - begin)
 
         return go
@@ -356,35 +429,36 @@ def _on_line(subject: Subject, baseline: Mapping[str, Tensor] | None, ways: Tens
     return {place: change(place) for place in subject.places}
 
 
-def _numbers_at(
-    subject: Subject, baseline: Mapping[str, Tensor] | None, ways: tuple[float, float]
-) -> tuple[Tensor, Tensor]:
+def _at_once(subject: Subject) -> int:
+    """How many copies go through the model together."""
+    pieces = len(subject.source) + len(subject.targets)
+    return max(1, _STATES // max(1, pieces * _width(subject.model)))
+
+
+def _numbers_at(subject: Subject, baseline: Mapping[str, Tensor], ways: Tensor) -> Tensor:
+    """The numbers at some shares of the way, (N, R)."""
+    found, size = list[Tensor](), max(1, min(_at_once(subject), _NUMBERS // max(1, _logits(subject))))
     with torch.no_grad(), resting(subject.model):
-        watch = Both(Changed(_on_line(subject, baseline, torch.tensor(ways))), subject.under())
-        found = subject.numbers([subject.source] * 2, watch)
-    return found[0], found[1]
+        for some in torch.split(ways, size):
+            watch = Both(Changed(_on_line(subject, baseline, some)), subject.under())
+            found.append(subject.numbers([subject.source] * len(some), watch))
+    return torch.cat(found)
 
 
-def _segment(
-    subject: Subject, baseline: Mapping[str, Tensor] | None, first: float, last: float, points: int
-) -> dict[str, Tensor]:
-    """The integral over one segment of the line, times the whole way: (R, S) at each place."""
-    nodes, shares = (torch.tensor(each) / 2 for each in np.polynomial.legendre.leggauss(points))
-    if first:  # equidistant in the logarithm, because scales below one count for a norm
-        ways = first * (last / first) ** (nodes + 0.5)
-        shares = shares * ways * math.log(last / first)
-    else:
-        ways, shares = last * (nodes + 0.5), last * shares
-    totals, length = dict[str, Tensor](), len(subject.targets)
-    size = max(1, _STATES // max(1, (len(subject.source) + length) * _width(subject.model)))
-    for start in range(0, points, size):
-        part, share = ways[start : start + size], shares[start : start + size]
-        found, _ = gradients(subject, _on_line(subject, baseline, part), len(part))
-        for place, (grads, given) in found.items():
-            way = (given[-1] - (0 if baseline is None else baseline[place].to(given))) / part[-1].to(given)
-            mean = torch.einsum("rbsd,b->rsd", grads, share.to(grads))
-            totals[place] = totals.get(place, 0) + (mean * way).sum(-1)
-    return totals
+def _logits(subject: Subject) -> int:
+    """Of one copy."""
+    model = subject.model
+    return 1 if model.task == "label" else len(subject.targets) * len(model.decoder.output.weight)
+
+
+def _parts_at(subject: Subject, baseline: Mapping[str, Tensor], ways: Tensor) -> dict[str, Tensor]:
+    """Gradient times the whole way at some shares of it: (N, R, S) at each place."""
+    found: dict[str, list[Tensor]] = {place: [] for place in subject.places}
+    for some in torch.split(ways, _at_once(subject)):
+        for place, (grads, given) in gradients(subject, _on_line(subject, baseline, some), len(some))[0].items():
+            way = (given[-1] - baseline[place].to(given)) / some[-1].to(given)
+            found[place].append(torch.einsum("rbsd,sd->brs", grads, way))
+    return {place: torch.cat(each) for place, each in found.items()}
 
 
 def _width(model: Model) -> int:

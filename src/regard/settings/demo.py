@@ -8,7 +8,7 @@ from regard.settings.schema import Settings
 PRESET = "transformer-tiny"
 CORPUS = "fable:fr"
 ABOUT = "regard demo"
-OVERRIDES = (
+TEXT = (
     f"data.corpus='{CORPUS}'",
     "data.pairs=50000",
     "data.words=14",
@@ -18,6 +18,9 @@ OVERRIDES = (
     "text.joint=false",
     "text.case=mark",
     "text.minimum=2",
+)
+OVERRIDES = (
+    *TEXT,
     "train.batch=768",
     "train.rate=0.007",
     "train.warmup=150",
@@ -35,5 +38,5 @@ OVERRIDES = (
 
 
 def demo_settings(preset: str = PRESET, *overrides: str) -> Settings:
-    """Settings of a translator, of any architecture, that is trained in a minute or two."""
-    return load_settings(preset, *OVERRIDES, *overrides)
+    """Settings of the demo; of another preset, its own with the text of the demo."""
+    return load_settings(preset, *(OVERRIDES if preset == PRESET else TEXT), *overrides)

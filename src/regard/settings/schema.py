@@ -435,7 +435,7 @@ class AlignmentSettings(Frozen):
     """Of the decoder, from 1; 0 is the last but one."""
     head: Count = 1
     """Of that layer's cross-attention, from 1."""
-    weight: Annotated[float, Field(gt=0)] = 0.2
+    weight: Annotated[float, Field(gt=0)] = 0.5
     """Of the head's loss, beside the cross-entropy of the words."""
 
 

@@ -6,12 +6,10 @@ colours, so that it can be read in a dark notebook on a light system, too.
 
 from __future__ import annotations
 
-from regard.explain.look import Looked
-from regard.explain.views import View
+from regard.explain.heatmap import HeatMap
 from regard.show.page import render
 
 
-def fragment(source: str, text: str, found: Looked | None, note: str = "") -> str:
+def fragment(source: str, text: str, picture: HeatMap | None, note: str = "") -> str:
     """The source, the output and, where one pass wrote it, the heat map of its words."""
-    picture = found.picture(View()) if found is not None else None
     return render("notebook.html", {"source": source, "text": text, "note": note, "picture": picture})

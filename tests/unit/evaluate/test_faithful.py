@@ -20,9 +20,10 @@ from regard.cli.main import run as cli
 from regard.errors import DataError, ModelError, SettingsError
 from regard.evaluate import faithful as measure
 from regard.evaluate.faithful import Measured, counts, error_rates, heaviest, rank_correlation, readable
+from regard.evaluate.sentences import looks
 from regard.explain.attribution import word_map
 from regard.explain.faithful import KNOWN, MEAN, RANDOM, Faithfulness, MapQuality, remembered
-from regard.explain.importance import believed
+from regard.explain.importance import attribute, believed
 from regard.explain.look import look
 from regard.explain.passes import PREFIX, SOURCE
 from regard.explain.replay import Model
@@ -290,6 +291,24 @@ def test_explain_shows_the_best_first_and_says_so(
     assert "caution, attention misleads" in said
 
 
+def test_notebooks_and_reports_show_the_best_first_and_name_it(run: Path, kept: Faithfulness) -> None:
+    translator = load(run)
+    one = translator.translate("the cat sleeps")
+    shown = one._repr_html_()
+    assert "alti, the most faithful map of this run" in shown
+    first, *others = looks(translator, [one])[0].maps
+    assert first.title == f"alti, {kept.told}"
+    expected = attribute(translator, "the cat sleeps", "alti").source
+    assert expected is not None
+    np.testing.assert_allclose(first.values, expected, atol=1e-5)
+    (run / "faithful.json").rename(run / "away.json")
+    try:
+        assert "most faithful" not in load(run).translate("the cat sleeps")._repr_html_()
+        assert [each.title for each in looks(load(run), [one])[0].maps] == [each.title for each in others]
+    finally:
+        (run / "away.json").rename(run / "faithful.json")
+
+
 def test_what_is_too_long_for_the_best_is_shown_as_attention(
     run: Path, kept: Faithfulness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -314,8 +333,15 @@ def test_many_sentences_are_one_page(run: Path, tmp_path: Path, capfd: pytest.Ca
         ["the", "cat", "sleeps"],
         ["the", "dog", "eats"],
     ]
+    corpus.write_text(f"the cat sleeps\n{'the ' * 2100}\n")
+    assert cli(["explain", str(run), "--corpus", str(corpus), "--json"]) == 0
+    answered = capfd.readouterr()
+    assert len(answered.out.splitlines()) == 1
+    assert "left out: " in answered.err
+    (tmp_path / "long").write_text(f"{'the ' * 2100}\n")
     (tmp_path / "empty").write_text("\n")
     for arguments, problem in (
+        (["--corpus", str(tmp_path / "long"), "--out", str(page)], "has no sentence that can be looked into"),
         (["a text", "--corpus", str(corpus)], "replaces TEXT and --target"),
         (["--corpus", str(corpus), "--out", "a.svg"], "a corpus makes one page"),
         (["--corpus", str(tmp_path / "empty")], "has no sentence; give at least one"),

@@ -173,6 +173,11 @@ def test_the_verbs_show_it(run: Path, tmp_path: Path, capfd: pytest.CaptureFixtu
     assert sorted(line[1] for line in lines) == ["1", "2"]
     assert {len(line) for line in lines} == {5}  # a tab in a text makes no column
     assert float(lines[0][0]) >= float(lines[1][0])
+    (tmp_path / "gaps.en").write_text("the cat sleeps\n\nthe bear eats\n\n")
+    assert cli(["doubt", str(run), str(tmp_path / "gaps.en")]) == 0
+    answered = capfd.readouterr()
+    assert sorted(line.split("\t")[1] for line in answered.out.splitlines()) == ["1", "3"]
+    assert "2 lines were left out" in answered.err
     assert cli(["doubt", str(run), str(tmp_path / "a.en"), str(tmp_path / "a.en"), "--json"]) == 0
     assert {json.loads(line)["line"] for line in capfd.readouterr().out.splitlines()} == {1, 2}
     (tmp_path / "empty").write_text("")

@@ -46,7 +46,7 @@ const KINDS = {
   },
   "integrated-gradients": {
     text: "Integrated gradients",
-    idea: "The gradient gathered on the way from nothing to the word; its parts sum to what all words did together.",
+    idea: "The gradient gathered on the way from unknown words to those read; its parts sum to what all words did together.",
   },
   gradient: {
     text: "Gradient × input",
@@ -178,6 +178,7 @@ export function besideCard({onview}) {
       answered.origin,
       mean === null ? "" : `the source’s share of all is ${percent(mean)}`,
       answered.completeness_error ? `completeness error ${answered.completeness_error.toExponential(1)}` : "",
+      answered.quadrature_error ? `${percent(answered.quadrature_error)} before weights were fitted` : "",
     ];
     origin.textContent = told.filter(Boolean).join("; ");
     if (!answered.rows.length || !columns.length) {
