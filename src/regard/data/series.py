@@ -85,6 +85,12 @@ def windows(values: Matrix, cut: ForecastSettings, part: Part, begin: int = 0) -
             yield values[origin - cut.context : origin], future
 
 
+def mean(values: Matrix, axis: int | None = None) -> Matrix:
+    """Of the numbers that are known; 0 where none is."""
+    real = ~np.isnan(values)
+    return np.where(real, values, 0.0).sum(axis) / np.maximum(real.sum(axis), 1)
+
+
 def _seasons(history: Matrix, season: int) -> Matrix:
     """(N, season, F), the first filled up in front; seasons of one moment where the history is shorter than one."""
     season = season if len(history) >= season else 1
@@ -106,9 +112,8 @@ def naive(history: Matrix, horizon: int, season: int) -> Matrix:
 def seasonal_mean(history: Matrix, horizon: int, season: int) -> Matrix:
     """The mean of all seasons, or of all values where there is none: (H, F)."""
     seasons = _seasons(history, season)
-    real = ~np.isnan(seasons)
-    found = np.where(real, seasons, 0.0).sum(0) / np.maximum(real.sum(0), 1)
-    ahead = np.where(real.any(0), found, naive(history, len(found), season))
+    found = mean(seasons, 0)
+    ahead = np.where(np.isnan(seasons).all(0), naive(history, len(found), season), found)
     return ahead[np.arange(horizon) % len(ahead)]
 
 
@@ -124,12 +129,13 @@ class Window:
     def of(context: Matrix, vectors: Vectors, cut: ForecastSettings) -> Window:
         """By what the context has, or by the scale of the training text."""
         level, spread = np.array(vectors.mean), np.array(vectors.deviation)
-        if cut.scale == "window":
-            real = ~np.isnan(context)
-            count = np.maximum(real.sum(0), 1)
-            mean = np.where(real, context, 0.0).sum(0) / count
-            deviation = np.sqrt((np.where(real, context - mean, 0.0) ** 2).sum(0) / count)
-            level = np.where(real.any(0), mean, level)
+        if cut.scale != "corpus":
+            known = ~np.isnan(context).all(0)
+            level = np.where(known, mean(context, 0), level)
+            apart = context - level
+            if cut.scale == "season" and len(context) > cut.season:
+                apart = context[cut.season :] - context[: -cut.season]
+            deviation = np.sqrt(mean(apart**2, 0))
             spread = np.where(deviation > FLATTEST * spread, deviation, spread)
         anchor = np.tile(level, (cut.horizon, 1))
         match cut.anchor:

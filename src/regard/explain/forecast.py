@@ -8,12 +8,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regard.data.series import Matrix, Window
+from regard.data.series import Matrix, Window, mean
 from regard.errors import DataError, ModelError, did_you_mean
 from regard.explain.heatmap import HeatMap, reaching
 from regard.explain.replay import Keeper, resting
 from regard.explain.trace import layer_names
-from regard.metrics.forecast import MEDIAN, mean
+from regard.metrics.forecast import MEDIAN
 from regard.tasks.forecast import Forecaster
 
 Method = Literal["attention", "gradient"]

@@ -15,15 +15,13 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
-from numpy.typing import NDArray
 
-from regard.data.series import naive
+from regard.data.series import Matrix, mean, naive
 from regard.metrics.labels import Confusion
 
 LEVELS = tuple(number / 20 for number in range(1, 20))
 MEDIAN = LEVELS.index(0.5)
 INTERVALS = (0.8, 0.9)  # nominal coverage
-Matrix = NDArray[np.float64]
 Row = tuple[str, ...]
 
 
@@ -120,26 +118,21 @@ def _score(name: str, truths: Matrix, found: Matrix, scale: Matrix) -> ForecastS
     return ForecastScore(name, mase, smape, ranked, tuple(inside), tuple(steps.tolist()))
 
 
-def mean(values: Matrix, axis: int | None = None) -> Matrix:
-    """Of the numbers that are known; 0 where none is."""
-    real = ~np.isnan(values)
-    return np.where(real, values, 0.0).sum(axis) / np.maximum(real.sum(axis), 1)
-
-
 def quantile_loss(truths: Matrix, found: Matrix, levels: Sequence[float] = LEVELS) -> Matrix:
     """``mean_q max(q e, (q − 1) e)`` with e = truth − quantile (Koenker and Bassett, 1978): (…, Q) → (…)."""
     error, shares = truths[..., None] - found, np.array(levels)
     return np.maximum(shares * error, (shares - 1) * error).mean(-1)
 
 
-def widening(truths: Matrix, found: Matrix, share: float = INTERVALS[0]) -> float:
-    """How many times wider the intervals of forecasts (N, H, F, Q) would have to be to hold that share of the truths
-    (N, H, F): a quantile of the errors in half widths (conformal prediction, Vovk et al., 2005)."""
-    low, high = (LEVELS.index(round((1 + side * share) / 2, 2)) for side in (-1, 1))
-    half = np.maximum((found[..., high] - found[..., low]) / 2, 1e-9)
-    errors = np.abs(truths - found[..., MEDIAN]) / half
-    known = errors[~np.isnan(errors)]
-    return float(np.clip(np.quantile(known, share), 0.2, 5.0)) if known.size else 1.0
+def widening(truths: Matrix, found: Matrix) -> Matrix:
+    """How many times further each quantile of forecasts (N, H, F, Q) would have to be from the median, so that every
+    interval held as many of the truths (N, H, F) as it says (conformal prediction, Vovk et al., 2005)."""
+    median, factors = found[..., MEDIAN], np.ones(len(LEVELS))
+    for low in range(0 if np.isnan(truths).all() else MEDIAN):
+        below, above = (np.maximum(np.abs(found[..., side] - median), 1e-9) for side in (low, -1 - low))
+        apart = np.where(truths < median, (median - truths) / below, (truths - median) / above)
+        factors[[low, -1 - low]] = np.nanquantile(apart, 1 - 2 * LEVELS[low])
+    return np.clip(factors, 0.2, 5.0)
 
 
 def differences(history: Matrix, season: int) -> Matrix:

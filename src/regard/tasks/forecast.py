@@ -11,6 +11,7 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, assert_never
 
 import numpy as np
@@ -133,7 +134,7 @@ class Forecaster:
     cut: ForecastSettings
     device: torch.device
     run: Run | None = None
-    widening: float = 1.0  # of its intervals
+    widening: tuple[float, ...] = (1.0,)  # of each quantile, or of all: how much further it is from the median
     task: ClassVar[Literal["forecast"]] = "forecast"
 
     @property
@@ -168,7 +169,7 @@ class Forecaster:
             else:
                 scaled = self.quantiles(source) if self.cut.head == "direct" else self._drawn(source)
             median = scaled[..., MEDIAN, None]
-            scaled = median + self.widening * (scaled - median)
+            scaled = (median + scaled.new_tensor(self.widening) * (scaled - median)).sort(-1).values
             for way, row, each in zip(ways, group, scaled.double().cpu().numpy(), strict=True):
                 found[row] = way.back(each)
         return found
@@ -275,6 +276,14 @@ class ForecastTask(Task):
         return Windows(files, settings.forecast)
 
     @classmethod
+    def samples_of(cls, rows: Rows, most: int) -> Pairs:
+        """Evenly spaced: the first windows alone are of the oldest days."""
+        count = sum(1 for _ in rows.rows(cls.columns))
+        return [
+            (context, future) for _, (context, future) in islice(rows.rows(cls.columns), 0, None, -(-count // most))
+        ]
+
+    @classmethod
     def encoder(cls, run: Run, tokenizers: Tokenizers, train: Rows, valid: Rows) -> RowEncoder:  # noqa: ARG003
         return WindowEncoder(_vectors(tokenizers), run.settings.forecast)
 
@@ -319,10 +328,10 @@ class ForecastTask(Task):
         for context, truth, each in zip(contexts, truths, found, strict=True):
             guesses = each[..., MEDIAN], naive(context, len(truth), predictor.cut.season)
             totals += [np.nansum(np.abs(truth - guess) / predictor.vectors.deviation) for guess in guesses]
-        if run is not None and loss < _calibration(run).get("loss", math.inf):
+        if run is not None and loss < _calibration(run)[0]:
             with new_file(run.calibration) as file:
                 wider = widening(np.stack(truths), np.stack(found))
-                file.write(json.dumps({"loss": loss, "widening": wider}).encode())
+                file.write(json.dumps({"loss": loss, "widening": wider.tolist()}).encode())
         share, outputs = float(100 * totals[0] / max(totals[1], 1e-9)), [written(each[..., MEDIAN]) for each in found]
         return Scores(loss, share, "% of naive error", higher_is_better=False, written=outputs)
 
@@ -331,15 +340,16 @@ def open_forecaster(run: Run, device: str = "cpu", checkpoint_name: str | None =
     """A trained run, in use."""
     tokenizers, place = Tokenizers.load(run.tokenizer), torch.device(device)
     model = checkpoint.trained(lambda: ForecastTask.build(run, tokenizers), run, place, checkpoint_name)
-    wider = _calibration(run).get("widening", 1.0)
-    return Forecaster(model, _vectors(tokenizers), run.settings.forecast, place, run, wider)
+    return Forecaster(model, _vectors(tokenizers), run.settings.forecast, place, run, _calibration(run)[1])
 
 
-def _calibration(run: Run) -> dict[str, float]:
+def _calibration(run: Run) -> tuple[float, tuple[float, ...]]:
+    """The loss where intervals were measured, and what they are widened by."""
     try:
-        return {name: float(value) for name, value in json.loads(run.calibration.read_bytes()).items()}
-    except (OSError, ValueError, AttributeError, TypeError):  # there is none, or none that can be read
-        return {}
+        found = json.loads(run.calibration.read_bytes())
+        return float(found["loss"]), tuple(map(float, found["widening"]))
+    except (OSError, ValueError, TypeError, KeyError):  # there is none, or none that can be read
+        return math.inf, (1.0,)
 
 
 def _vectors(tokenizers: Tokenizers) -> Vectors:
