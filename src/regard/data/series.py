@@ -124,6 +124,7 @@ class Window:
     level: Matrix  # (F,)
     spread: Matrix  # (F,)
     anchor: Matrix  # (H, F)
+    before: Matrix  # (S, F), what the anchor would have said of the context; (S, 0) where there is none
 
     @staticmethod
     def of(context: Matrix, vectors: Vectors, cut: ForecastSettings) -> Window:
@@ -137,23 +138,28 @@ class Window:
                 apart = context[cut.season :] - context[: -cut.season]
             deviation = np.sqrt(mean(apart**2, 0))
             spread = np.where(deviation > FLATTEST * spread, deviation, spread)
-        anchor = np.tile(level, (cut.horizon, 1))
+        anchor, length = np.tile(level, (cut.horizon, 1)), len(context)
+        season = cut.season if length >= cut.season else 1
         match cut.anchor:
             case "none":
-                ahead = anchor
+                ahead, before = anchor, context[:, :0]
             case "naive":
-                ahead = naive(context, cut.horizon, cut.season)
+                ahead = naive(context, cut.horizon, season)
+                before = np.concatenate((np.full_like(context[:season], np.nan), context))[:length]
             case "mean":
-                ahead = seasonal_mean(context, cut.horizon, cut.season)
+                ahead = seasonal_mean(context, cut.horizon, season)
+                before = seasonal_mean(context, season, season)[np.arange(-length, 0) % season]
             case _:
                 assert_never(cut.anchor)
-        return Window(level, spread, np.where(np.isnan(ahead), anchor, ahead))
+        return Window(level, spread, np.where(np.isnan(ahead), anchor, ahead), before)
 
     def read(self, context: Matrix, missing: Sequence[int]) -> list[tuple[float, ...]]:
-        """The context as a model reads it: each vector's id, its numbers, and which of them are missing."""
+        """The context as a model reads it: each vector's id, its numbers, which of them are missing, and how far they
+        are from what the anchor would have said."""
         holes = np.isnan(context)[:, missing] if missing else np.zeros((len(context), 0))
-        scaled = np.nan_to_num((context - self.level) / self.spread)
-        return [(VECTOR, *row) for row in np.concatenate((scaled, holes), 1).tolist()]
+        scaled = (context - self.level) / self.spread
+        apart = (context - self.before) / self.spread if self.before.size else self.before
+        return [(VECTOR, *row) for row in np.nan_to_num(np.concatenate((scaled, holes, apart), 1)).tolist()]
 
     def written(self, future: Matrix) -> Matrix:
         """The future as it is to be forecast: (H, 2 F), numbers and which of them are missing."""

@@ -36,6 +36,10 @@ class ForecastScore:
     coverage: tuple[float, ...]  # of `INTERVALS`
     steps: tuple[float, ...]  # MASE of each moment ahead
 
+    def numbers(self) -> tuple[tuple[str, float], ...]:
+        """In percent, as other scores are."""
+        return ("MASE (%)", 100 * self.mase), ("CRPS (%)", 100 * self.crps), ("sMAPE (%)", self.smape)
+
     def row(self) -> Row:
         shares = (f"{100 * share:.1f} %" for share in self.coverage)
         return self.name, f"{self.mase:.3f}", f"{self.smape:.1f} %", f"{self.crps:.3f}", *shares
@@ -50,8 +54,7 @@ class ForecastResult:
 
     def numbers(self) -> tuple[tuple[str, float], ...]:
         """What a forecaster is measured by."""
-        first = self.scores[0]
-        return ("MASE", first.mase), ("CRPS", first.crps), ("sMAPE", first.smape)
+        return self.scores[0].numbers()
 
     def confusions(self) -> tuple[Confusion, ...]:
         """It gives no labels."""

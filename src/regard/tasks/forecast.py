@@ -120,7 +120,7 @@ class Forecast:
         return written(self.median) if len(self.quantiles) else ""
 
     def to_dict(self) -> dict[str, Any]:
-        return {"forecast": self.median.tolist(), "levels": LEVELS, "quantiles": self.quantiles.tolist()}
+        return {"forecast": self.median.tolist(), "levels": list(LEVELS), "quantiles": self.quantiles.tolist()}
 
     fields = to_dict
 
@@ -291,7 +291,8 @@ class ForecastTask(Task):
     def build(cls, run: Run, tokenizers: Tokenizers) -> EncoderDecoder:
         vectors, settings = _vectors(tokenizers), run.settings
         channels, outputs = len(vectors.mean), head_of(settings.forecast).outputs
-        return build.forecaster(settings.model, vectors.size, 2 * channels, channels * outputs)
+        read = vectors.size + channels * (settings.forecast.anchor != "none")  # as `Window.read` has it
+        return build.forecaster(settings.model, read, 2 * channels, channels * outputs)
 
     @classmethod
     def open(cls, run: Run, tokenizers: Tokenizers, train: Examples, valid: Examples, held_out: Pairs) -> Self:
@@ -333,7 +334,7 @@ class ForecastTask(Task):
                 wider = widening(np.stack(truths), np.stack(found))
                 file.write(json.dumps({"loss": loss, "widening": wider.tolist()}).encode())
         share, outputs = float(100 * totals[0] / max(totals[1], 1e-9)), [written(each[..., MEDIAN]) for each in found]
-        return Scores(loss, share, "% of naive error", higher_is_better=False, written=outputs)
+        return Scores(loss, share, "relative error", higher_is_better=False, written=outputs)
 
 
 def open_forecaster(run: Run, device: str = "cpu", checkpoint_name: str | None = None) -> Forecaster:

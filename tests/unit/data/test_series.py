@@ -91,7 +91,7 @@ def test_of_two_files_the_second_goes_on(tmp_path: Path) -> None:
         list(read_windows(Corpus((both.paths[0], str(tmp_path / "later.txt"))), CUT, ""))
 
 
-@pytest.mark.parametrize("scale", ["corpus", "window"])
+@pytest.mark.parametrize("scale", ["corpus", "window", "season"])
 @pytest.mark.parametrize("anchor", ["none", "naive", "mean"])
 def test_what_is_scaled_comes_back(scale: str, anchor: str) -> None:
     cut = CUT.model_copy(update={"scale": scale, "anchor": anchor})
@@ -102,8 +102,12 @@ def test_what_is_scaled_comes_back(scale: str, anchor: str) -> None:
     scaled = way.written(future)
     np.testing.assert_allclose(way.back(scaled[:, :2, None])[..., 0], future)
     read = np.array(way.read(context, vectors.missing))
-    assert read.shape == (5, 4)
+    assert read.shape == (5, 4 if anchor == "none" else 6)
     np.testing.assert_array_equal(read[:, 3], [0, 1, 0, 0, 1])
+    if anchor == "naive":  # how far each moment is from that one season before
+        np.testing.assert_allclose(read[:, 4] * way.spread[0], [0, 0, 2, 0, 1], atol=1e-12)
+    if anchor == "mean":  # and from the mean of those a season apart: of 1, 3 and 4, and of 2 and 2
+        np.testing.assert_allclose(read[:, 4] * way.spread[0], np.array([-5, 0, 1, 0, 4]) / 3, atol=1e-12)
     nothing = np.full((5, 2), np.nan)
     np.testing.assert_allclose(Window.of(nothing, vectors, cut).level, [3, 0])
 

@@ -51,7 +51,7 @@ def test_mase_is_one_where_errors_are_those_of_the_naive_forecast() -> None:
     assert mine.crps == pytest.approx(1.0)  # of a certain forecast it is the absolute error, in units of MASE
     assert mine.coverage == (0.0, 0.0)
     assert [one.name for one in found.scores] == ["mine", "naive"]
-    assert found.numbers()[0] == ("MASE", mine.mase)
+    assert found.numbers()[0] == ("MASE (%)", 100 * mine.mase)
 
 
 def test_a_season_adds_a_baseline_and_missing_truths_count_nowhere() -> None:
