@@ -13,9 +13,9 @@ import torch
 
 import corpora_for_tests as small
 from regard.cli.main import run as cli
+from regard.data.series import naive
 from regard.errors import DataError, ModelError, SettingsError
 from regard.explain.forecast import over_time
-from regard.data.series import naive
 from regard.metrics.forecast import LEVELS, MEDIAN
 from regard.runs.folder import Run
 from regard.settings import ForecastSettings, Settings

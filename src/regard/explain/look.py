@@ -193,6 +193,13 @@ class Looked(OfSentence):
         return self.trace.source
 
     @computed
+    def vectors(self) -> list[list[float]]:
+        """What was read, scaled, where it is numbers or a sound; a picture is in the text itself."""
+        rows = self.trace.source.letters
+        numbers = rows and isinstance(rows[0][0], float) and not self.text.startswith("data:image/")
+        return [list(row) for row in rows] if numbers else []
+
+    @computed
     def inputs(self) -> Side:
         """What was read at each step: <start>, then the output but for its last."""
         return self.trace.source if self.trace.task == "label" else so_far(self.trace.target)

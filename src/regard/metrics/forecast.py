@@ -22,6 +22,7 @@ from regard.metrics.labels import Confusion
 LEVELS = tuple(number / 20 for number in range(1, 20))
 MEDIAN = LEVELS.index(0.5)
 INTERVALS = (0.8, 0.9)  # nominal coverage
+TRUST = 20  # windows; a series may change, and few windows know less than the training part (docs/vectors.md)
 Row = tuple[str, ...]
 
 
@@ -127,15 +128,19 @@ def quantile_loss(truths: Matrix, found: Matrix, levels: Sequence[float] = LEVEL
     return np.maximum(shares * error, (shares - 1) * error).mean(-1)
 
 
-def widening(truths: Matrix, found: Matrix) -> Matrix:
-    """How many times further each quantile of forecasts (N, H, F, Q) would have to be from the median, so that every
-    interval held as many of the truths (N, H, F) as it says (conformal prediction, Vovk et al., 2005)."""
-    median, factors = found[..., MEDIAN], np.ones(len(LEVELS))
-    for low in range(0 if np.isnan(truths).all() else MEDIAN):
+def widening(truths: Matrix, found: Matrix) -> float:
+    """How many times wider the intervals of forecasts (N, H, F, Q) should be to hold as many of the truths (N, H, F) as
+    they say: of each interval a quantile of the errors in its half widths (conformal prediction, Vovk et al., 2005), of
+    all the geometric mean. Windows overlap: N of them know as much as N / H, and the model itself as `TRUST`."""
+    if np.isnan(truths).all():
+        return 1.0
+    median, logarithms = found[..., MEDIAN], []
+    for low in range(MEDIAN):
         below, above = (np.maximum(np.abs(found[..., side] - median), 1e-9) for side in (low, -1 - low))
         apart = np.where(truths < median, (median - truths) / below, (truths - median) / above)
-        factors[[low, -1 - low]] = np.nanquantile(apart, 1 - 2 * LEVELS[low])
-    return np.clip(factors, 0.2, 5.0)
+        logarithms.append(np.log(np.maximum(np.nanquantile(apart, 1 - 2 * LEVELS[low]), 1e-9)))
+    known = len(truths) / truths.shape[1]
+    return float(np.clip(np.exp(np.mean(logarithms) * known / (known + TRUST)), 0.2, 5.0))
 
 
 def differences(history: Matrix, season: int) -> Matrix:

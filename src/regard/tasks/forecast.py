@@ -134,7 +134,7 @@ class Forecaster:
     cut: ForecastSettings
     device: torch.device
     run: Run | None = None
-    widening: tuple[float, ...] = (1.0,)  # of each quantile, or of all: how much further it is from the median
+    widening: float = 1.0  # of its intervals
     task: ClassVar[Literal["forecast"]] = "forecast"
 
     @property
@@ -169,7 +169,7 @@ class Forecaster:
             else:
                 scaled = self.quantiles(source) if self.cut.head == "direct" else self._drawn(source)
             median = scaled[..., MEDIAN, None]
-            scaled = (median + scaled.new_tensor(self.widening) * (scaled - median)).sort(-1).values
+            scaled = median + self.widening * (scaled - median)
             for way, row, each in zip(ways, group, scaled.double().cpu().numpy(), strict=True):
                 found[row] = way.back(each)
         return found
@@ -332,7 +332,7 @@ class ForecastTask(Task):
         if run is not None and loss < _calibration(run)[0]:
             with new_file(run.calibration) as file:
                 wider = widening(np.stack(truths), np.stack(found))
-                file.write(json.dumps({"loss": loss, "widening": wider.tolist()}).encode())
+                file.write(json.dumps({"loss": loss, "widening": wider}).encode())
         share, outputs = float(100 * totals[0] / max(totals[1], 1e-9)), [written(each[..., MEDIAN]) for each in found]
         return Scores(loss, share, "relative error", higher_is_better=False, written=outputs)
 
@@ -344,13 +344,13 @@ def open_forecaster(run: Run, device: str = "cpu", checkpoint_name: str | None =
     return Forecaster(model, _vectors(tokenizers), run.settings.forecast, place, run, _calibration(run)[1])
 
 
-def _calibration(run: Run) -> tuple[float, tuple[float, ...]]:
+def _calibration(run: Run) -> tuple[float, float]:
     """The loss where intervals were measured, and what they are widened by."""
     try:
         found = json.loads(run.calibration.read_bytes())
-        return float(found["loss"]), tuple(map(float, found["widening"]))
+        return float(found["loss"]), float(found["widening"])
     except (OSError, ValueError, TypeError, KeyError):  # there is none, or none that can be read
-        return math.inf, (1.0,)
+        return math.inf, 1.0
 
 
 def _vectors(tokenizers: Tokenizers) -> Vectors:

@@ -2,7 +2,8 @@
 
 A text denotes such a sequence, so that every reader, page and request carries it as it carries words:
 
-    [[0.1, 2], [0.3, null], [0.2, 1]]   three vectors of two numbers, one of them missing; [1, 2, 3] has one channel
+    [[0.1, 2], [0.3, null], [0.2, 1]]   three vectors of two numbers, one of them missing
+    [1, 2, 3] or 1, 2, 3 or 1 2 3       three vectors of one number
     data:image/png;base64,iVBO…         a picture, cut into square patches, line by line (JPEG too)
     data:audio/wav;base64,UklG…         a sound, as the logarithms of its energy in mel bands, a hundred times a second
     data:text/csv;base64,… or npy, npz  a table of numbers, a line a vector; an array of NumPy
@@ -225,7 +226,8 @@ def _checked(values: Any, what: str) -> Matrix:
 
 def _numbers(text: str) -> Matrix:
     try:
-        content = json.loads(text)
+        plain = text.lstrip()[:1] not in ("[", "{")
+        content = list(map(float, text.replace(",", " ").split())) if plain else json.loads(text)
     except (ValueError, RecursionError) as problem:
         hint = "[[1, 2], [3, 4]] are two vectors, and a file is named by a person, not in a text"
         raise DataError(f"source = {text[:40]!r}: not numbers ({problem}); {hint}") from problem
