@@ -32,7 +32,7 @@ from regard.trainer.start import start
 SERIES = {  # moments of a season, of the context and of the horizon, steps; and what else validation parts chose
     "airline": (12, 24, 12, 200),
     "co2": (52, 104, 26, 300),
-    "electricity": (168, 336, 24, 600, "forecast.scale=season", "data.longest=400", "train.batch=8192"),
+    "electricity": (168, 336, 24, 300, "forecast.scale=season", "data.longest=400", "train.batch=8192"),
     "elnino": (12, 48, 12, 300, "forecast.anchor=mean"),
     "sunspots": (11, 44, 11, 200),
 }

@@ -104,9 +104,12 @@ def _forecasts(run: Path, texts: list[str], by: str, files: dict[Path, str], ask
 
     if Run.open(run).settings.task != "forecast":
         return False
+    import numpy as np
+
     from regard.explain.forecast import over_time
     from regard.show.page import forecast_page
     from regard.tasks.forecast import open_forecaster
+    from regard.text.vectors import written
 
     forecaster = open_forecaster(Run.open(run), asked.place)
     for text in opened(run, texts):
@@ -122,7 +125,7 @@ def _forecasts(run: Path, texts: list[str], by: str, files: dict[Path, str], ask
         if asked.json:
             put(found.to_json().decode())
         else:
-            put(json.dumps(found.forecast))
+            put(written(np.array(found.forecast)))
             _show(picture)
     return True
 

@@ -34,22 +34,19 @@ def read_series(path: str, columns: Sequence[str] = ()) -> Iterator[Row]:
     """Each series as one text. A CSV file is one, with a channel a column, and so is an array of NumPy, of which an
     .npz file has several; any other corpus has one a row, which may be the name of a file beside it."""
     name = PurePath(path.lower())
-    match name.suffix if name.suffix not in PACKED else PurePath(name.stem).suffix:
-        case ".csv":
-            yield 1, (written(table(_bytes(path), columns)),)
-        case ".npy":
-            yield 1, (written(array(_bytes(path))),)
-        case ".npz":
-            for number, values in enumerate(arrays(_bytes(path)).values(), start=1):
-                yield number, (written(values),)
-        case _:
-            for line, row in read_rows(path, ("series",), columns):
-                yield line, (inlined(row[0], Path(path).parent),)
-
-
-def _bytes(path: str) -> bytes:
+    suffix = name.suffix if name.suffix not in PACKED else PurePath(name.stem).suffix
+    if suffix not in (".csv", ".npy", ".npz"):
+        for line, row in read_rows(path, ("series",), columns):
+            yield line, (inlined(row[0], Path(path).parent),)
+        return
     with open_bytes(path) as file:
-        return file.read()
+        data = file.read()
+    try:
+        found = [table(data, columns)] if suffix == ".csv" else [array(data)] if suffix == ".npy" else None
+        for number, values in enumerate(arrays(data).values() if found is None else found, start=1):
+            yield number, (written(values),)
+    except DataError as problem:
+        raise DataError(f"{path}: {problem}") from problem
 
 
 def read_windows(corpus: Corpus, cut: ForecastSettings, part: Part) -> Iterator[tuple[int, Matrix, Matrix]]:

@@ -40,7 +40,7 @@ from regard.runs.folder import Run, best_checkpoint
 from regard.runs.log import read_log
 from regard.settings import RecurrentModel, Settings, TaskName
 from regard.settings.call import DecodeSettings, MeasureSettings
-from regard.tasks.corpus import Fable, Files, materials
+from regard.tasks.corpus import Fable, Files, columns_of, materials
 from regard.tasks.load import evaluate, load, open_predictor, task_of
 from regard.tasks.predictor import Result, Rows
 from regard.tasks.task import Task
@@ -390,7 +390,8 @@ def labelled_material(
     settings = [run.settings for run in runs]
     one = _of_all(settings)
     if given:
-        files = Files(Corpus(given), vectors=one.text.source.kind == "vectors")
+        columns = columns_of(one.data) if one.task == "forecast" else ()
+        files = Files(Corpus(given, columns), vectors=one.text.source.kind == "vectors")
         return LabelledSet(" and ".join(given), task, task.material(files, one), limit, held_out=True)
     sides = ("corpus", "source", "target")
     named = {tuple(getattr(one.data, f"{part}{side}") for part in ("", "valid_") for side in sides) for one in settings}

@@ -20,6 +20,7 @@ import binascii
 import csv
 import io
 import json
+import re
 import wave
 import zipfile
 import zlib
@@ -147,6 +148,13 @@ class Vectors(Tokenizer):
         return found
 
 
+def is_vectors(text: str) -> bool:
+    """Whether a text looks like vectors, or like the name of a file that holds some, and not like words."""
+    plain = text.strip()
+    named = Path(plain[-8:]).suffix.lower() in MEDIA and len(plain.split()) == 1
+    return named or re.match(r"\[\s*[\[\d.n-]|data:\w+/", plain) is not None
+
+
 def inlined(text: str, folder: Path = Path()) -> str:
     """The contents of a file that is named; anything else stays as it is."""
     media = MEDIA.get(Path(text.strip()[-8:]).suffix.lower())
@@ -213,7 +221,7 @@ def _checked(values: Any, what: str) -> Matrix:
     try:
         found = np.asarray(values, np.float64)
     except (TypeError, ValueError, OverflowError) as problem:
-        raise DataError(f"{what}: not vectors of one length ({problem}); [[1, 2], [3, 4]] are two") from problem
+        raise DataError(f"{what}: not vectors of one length; [[1, 2], [3, 4]] are two") from problem
     found = found[:, None] if found.ndim == 1 else found
     if found.ndim != 2 or not found.size:
         raise DataError(f"{what}: numbers of shape {found.shape}: not a sequence of vectors; [[1, 2], [3, 4]] is one")
@@ -238,19 +246,31 @@ def table(data: bytes, columns: Sequence[str] = ()) -> Matrix:
     """The lines of a CSV file, of which columns may be chosen by name or number. If none are, the first is passed over
     where its name is that of a time, and so are all that hold no numbers."""
     try:
-        rows = [row for row in csv.reader(io.StringIO(data.decode("utf-8-sig"))) if row]
+        lines = enumerate(csv.reader(io.StringIO(data.decode("utf-8-sig"))), start=1)
+        rows = {number: row for number, row in lines if row}
     except (UnicodeDecodeError, csv.Error) as problem:
         raise DataError(f"source: not CSV ({problem})") from problem
-    cells = [[_cell(cell) for cell in row] for row in rows]
-    header = rows[0] if cells and all(value is None or np.isnan(value) for value in cells[0]) else []
-    cells = cells[1:] if header else cells
-    width = len(cells[0]) if cells else 0
+    cells = {line: [_cell(cell) for cell in row] for line, row in rows.items()}
+    first = next(iter(cells), 0)
+    header = rows[first] if cells and all(value is None or np.isnan(value) for value in cells[first]) else []
+    if header:
+        del cells[first]
+    width = max(map(len, cells.values()), default=0)
     if columns:
         kept = [_column(name, header, width) for name in columns]
     else:
-        first = bool(header) and header[0].strip().lower() in TIMES
-        kept = [place for place in range(first, width) if all(_at(row, place) is not None for row in cells)]
-    return _checked([[_at(row, place) for place in kept] for row in cells], "source (CSV)")
+        time = bool(header) and header[0].strip().lower() in TIMES
+        numbers = (any(isinstance(_at(row, place), float) for row in cells.values()) for place in range(width))
+        kept = [place for place, has in enumerate(numbers) if has and place >= time]
+    if not kept:
+        raise DataError("source (CSV): has no column of numbers; a line is a vector, a column a number of it")
+    for line, row in cells.items():
+        for place in kept:
+            if _at(row, place) is None:
+                name = header[place] if place < len(header) else f"column {place + 1}"
+                wrong = f"line {line}: {name} = {rows[line][place][:40]}"
+                raise DataError(f"source (CSV) {wrong}: not a number; mend it, or leave it empty")
+    return _checked([[_at(row, place) for place in kept] for row in cells.values()], "source (CSV)")
 
 
 def _column(name: str, header: Sequence[str], width: int) -> int:

@@ -9,10 +9,13 @@ import numpy as np
 import pytest
 
 from regard.data.batches import collate, trimmed
+from regard.data.check import check, check_labels, check_series
+from regard.data.clean import clean, split
 from regard.data.encoding import encode_examples
 from regard.data.plan import BatchShape
 from regard.data.readers import Corpus
 from regard.data.series import Window, WindowEncoder, read_series, read_windows, seasonal_mean, windows
+from regard.data.stats import series_stats
 from regard.errors import DataError
 from regard.settings import ForecastSettings
 from regard.text.vectors import Vectors, parse, written
@@ -131,3 +134,59 @@ def test_a_batch_has_vectors_on_both_sides() -> None:
     assert encoder.fingerprint() != WindowEncoder(encoder.vectors, CUT).fingerprint()
     with pytest.raises(DataError, match="2 channels"):
         encoder.encode(("[[1, 2]]", "[[1, 2]]"))
+
+
+def sounds(folder: Path) -> Path:
+    """A table that names files, of which one is missing, one is of another width and one is no array."""
+    for name, width in (("a", 2), ("b", 2), ("c", 3)):
+        np.save(folder / f"{name}.npy", np.arange(4.0 * width).reshape(4, width))
+    (folder / "d.npy").write_bytes(b"no array")
+    rows = (
+        "a.npy\tlow",
+        "b.npy\thigh",
+        "none.npy\tlow",
+        "c.npy\tlow",
+        "d.npy\tlow",
+        "[[1, 2], [3]]\tlow",
+        "[[1, 2]]\tlow",
+    )
+    (folder / "rows.tsv").write_text("".join(f"{row}\n" for row in rows))
+    return folder / "rows.tsv"
+
+
+def test_vectors_are_checked_as_they_would_be_read(tmp_path: Path) -> None:
+    corpus = Corpus((str(sounds(tmp_path)),))
+    for report in (check(corpus), check_labels(corpus, ("text", "label"), lambda _: "")):
+        (found,) = report.findings
+        assert (found.kind, found.count) == ("format", 4)
+        notes = [example.note for example in found.examples]
+        assert "none.npy: cannot be read" in notes[0]
+        assert notes[1] == "3 numbers a vector; the first has 2"
+        assert "not an array of NumPy" in notes[2]
+        assert "not vectors of one length" in notes[3]
+
+
+def test_a_clean_copy_and_a_split_name_the_same_files(tmp_path: Path) -> None:
+    corpus = Corpus((str(sounds(tmp_path)),))
+    out = tmp_path / "out"
+    report = clean(corpus, out / "clean.source", out / "clean.target", out / "dropped.tsv")
+    assert report.dropped == {"format": 4}
+    assert (out / "clean.source").read_text().splitlines() == ["../a.npy", "../b.npy", "[[1, 2]]"]
+    assert check(Corpus((str(out / "clean.source"), str(out / "clean.target")))).clean
+    split(corpus, tmp_path / "parts", valid=1, test=1)
+    lines = [line for part in (tmp_path / "parts").glob("*.source") for line in part.read_text().splitlines()]
+    assert sorted(lines)[:2] == ["../a.npy", "../b.npy"]
+
+
+def test_series_are_checked_and_counted_by_channel(tmp_path: Path) -> None:
+    (tmp_path / "air.csv").write_text("year,a,b,c\n1950,1,7,\n1951,,7,\n1952,3,7,\n")
+    np.savez(tmp_path / "air.npz", first=np.array([[1.0, 7, np.nan], [np.nan, 7, np.nan], [3, 7, np.nan]]))
+    report = check_series(Corpus((str(tmp_path / "air.npz"),)))
+    assert [(each.kind, each.examples[0].note) for each in report.findings] == [
+        ("identical", "channel 2 is always 7"),
+        ("empty", "channel 3 has no number"),
+    ]
+    first, second = series_stats(Corpus((str(tmp_path / "air.csv"),)))  # a column without numbers is passed over
+    assert (first.moments, first.missing, first.mean, first.least, first.most) == (3, 1, 2.0, 1.0, 3.0)
+    assert second.deviation == 0.0
+    assert np.isnan(series_stats(Corpus((str(tmp_path / "air.npz"),)))[2].mean)
