@@ -325,6 +325,20 @@ def test_series_are_cut_into_three(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert parts[1] == ["time,value", "1953,3", "1953,3"]
 
 
+def test_half_hours_are_read_from_a_file_of_python_that_is_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "pmdarima" / "datasets").mkdir(parents=True)
+    code = "raise SystemExit\nrslt = np.array([\n    10, 20, 30,\n    40, 50, 60, 70, 80, 90, 100]).astype(dtype)\n"
+    (tmp_path / "pmdarima" / "datasets" / "taylor.py").write_text(code)
+    found = type("Spec", (), {"origin": str(tmp_path / "pmdarima" / "__init__.py")})()
+    monkeypatch.setattr("regard.fable.sets.find_spec", lambda _: found)
+    folder = write_set("electricity", tmp_path / "electricity", 1, 1)
+    parts = [(folder / f"{split}.csv").read_text().splitlines()[1:] for split in ("train", "valid", "test")]
+    assert parts[0] == ["2000-06-05 00:00:00,15", "2000-06-05 01:00:00,35", "2000-06-05 02:00:00,55"]
+    assert (parts[1], parts[2]) == (["2000-06-05 03:00:00,75"], ["2000-06-05 04:00:00,95"])
+
+
 def test_arrays_of_several_names_are_told_apart() -> None:
     def packed(**arrays: np.ndarray) -> str:
         file = io.BytesIO()
