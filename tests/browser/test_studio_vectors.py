@@ -97,7 +97,7 @@ def test_numbers_are_pasted_and_files_opened_or_dropped(own: Any, tmp_path: Path
     own.get_by_role("button", name="Edit").click()
     own.get_by_label("Series", exact=True).fill(TABLE)
     own.get_by_role("button", name="Forecast").click()
-    own.locator(".chart .shade").nth(3).wait_for()
+    own.locator(".results:not([aria-busy])").wait_for()
     assert own.locator(".said").inner_text() == "a CSV file"
     assert own.locator(".chart .shade").count() == 4
     assert [point["y"] for point in drawn(own)["read"]] == [5, 6, 7, 5]

@@ -42,7 +42,9 @@ export async function mount(root, {values, runs}) {
   const able = usable(runs, ...tasks);
   /** @type {Look | SeriesPage | undefined} */
   let page;
+  let asked = 0;
   const show = async (next) => {
+    const mine = ++asked;
     const run = chosen(able, next.run);
     const Page = run.task === "forecast" ? SeriesPage : Look;
     if (!(page instanceof Page)) {
@@ -51,7 +53,7 @@ export async function mount(root, {values, runs}) {
       page = new Page(root, able, show);
     }
     const text = next.text ?? (await beginning(run));
-    return page.update({...next, text});
+    return mine === asked ? page.update({...next, text}) : undefined;
   };
   await show(values);
   return {update: show, leave: () => page?.leave()};
@@ -153,7 +155,8 @@ class Look {
     const model = values.run === this.run.name ? {} : {side: "", layer: "", head: "", gate: "", cells: ""};
     const place = same ? {} : {sentence: ""};
     const other = this.runs.find(({name}) => name === values.run);
-    const text = other.vectors === this.run.vectors ? {} : {text: undefined}; // a sentence is no picture
+    const alike = other.vectors === this.run.vectors && other.task !== "forecast"; // a sentence is no picture
+    const text = alike ? {} : {text: undefined};
     this.change({...values, ...text, ...model, ...place, edits: same ? this.values.edits : written(edits)});
   }
 
