@@ -1,11 +1,12 @@
 """Forecasts of real series by the recurrent ladder and a Transformer, beside the naive ones.
 
-    python bench/forecast.py FOLDER [--series airline,co2,…] [--rungs rnn,gru,…] [--seeds 1] [--ledger] [a.b=c …]
+    python bench/forecast.py FOLDER [--series airline,co2,…] [--rungs rnn,gru,…] [--seeds 1]
+                              [--part test] [--ledger] [a.b=c …]
 
 FOLDER holds the series, each as `regard data make NAME FOLDER/NAME` writes it. Every rung has the same width, the same
-steps and the same windows; the test part is forecast from each of its moments on, given all that came before. The table
-has MASE, CRPS, the coverage of the intervals of 80 and 90 %, and MASE of the first moment ahead and of the last: where
-memory fades the two come apart.
+steps and the same windows; the test part is forecast from each of its moments on, given all that came before, or with
+`--part valid` the validation part, by which a recipe is chosen. The table has MASE, CRPS, the coverage of the intervals
+of 80 and 90 %, and MASE of the first moment ahead and of the last: where memory fades the two come apart.
 """
 
 from __future__ import annotations
@@ -28,11 +29,12 @@ from regard.tasks.corpus import Files
 from regard.tasks.load import evaluate, task_of
 from regard.trainer.start import start
 
-SERIES = {  # moments of a season, of the context and of the horizon, steps, and what is added to
-    "airline": (12, 24, 12, 200, "naive"),
-    "co2": (52, 104, 26, 300, "naive"),
-    "elnino": (12, 48, 12, 300, "mean"),
-    "sunspots": (11, 44, 11, 200, "naive"),
+SERIES = {  # moments of a season, of the context and of the horizon, steps; and what else validation parts chose
+    "airline": (12, 24, 12, 200),
+    "co2": (52, 104, 26, 300),
+    "electricity": (168, 336, 24, 300, "forecast.scale=season", "data.longest=400", "train.batch=8192"),
+    "elnino": (12, 48, 12, 300, "forecast.anchor=mean"),
+    "sunspots": (11, 44, 11, 200),
 }
 RUNGS = {"rnn": "rnn", "gru": "gru", "lstm": "lstm", "bahdanau": "bahdanau", "luong": "luong-general"}
 RUNGS |= {"transformer": "transformer-tiny"}
@@ -48,13 +50,12 @@ LEARN = (
 
 
 def settings(folder: Path, series: str, rung: str, seed: int, overrides: list[str]) -> Settings:
-    season, context, horizon, steps, anchor = SERIES[series]
+    season, context, horizon, steps, *own = SERIES[series]
     cut = (f"forecast.season={season}", f"forecast.context={context}", f"forecast.horizon={horizon}")
-    cut = (*cut, f"forecast.anchor={anchor}")
     data = (f"data.corpus={folder / series / 'train.csv'}", f"data.valid_source={folder / series / 'train.csv'}")
     kind = "transformer" if rung == "transformer" else "recurrent"
     more = (*data, f"data.valid_target={folder / series / 'valid.csv'}", f"train.steps={steps}", f"train.seed={seed}")
-    return regard.load_settings(RUNGS[rung], *SIZES[kind], *LEARN, *cut, *more, *overrides)
+    return regard.load_settings(RUNGS[rung], *SIZES[kind], *LEARN, *cut, *more, *map(str, own), *overrides)
 
 
 class Silence:
@@ -69,17 +70,16 @@ class Silence:
     def tell(self, line: str) -> None: ...
 
 
-def measured(folder: Path, series: str, rung: str, seed: int, overrides: list[str]) -> tuple[ForecastResult, float]:
-    """A training and its test; with the seconds of computing that the training took."""
-    chosen = settings(folder, series, rung, seed, overrides)
+def measured(folder: Path, chosen: Settings, part: str) -> tuple[ForecastResult, float]:
+    """A training and its test on a part of a series; with the seconds of computing that the training took."""
     with tempfile.TemporaryDirectory() as place:
         began = process_time()
         start(Path(place) / "run", chosen, Silence(), device="cpu")
         spent = process_time() - began
         past = Path(place) / "past.csv"
-        lines = [(folder / series / f"{part}.csv").read_text().splitlines() for part in ("train", "valid")]
-        past.write_text("\n".join([*lines[0], *lines[1][1:]]) + "\n")
-        files = Files(Corpus((str(past), str(folder / series / "test.csv"))), vectors=True)
+        lines = [(folder / f"{each}.csv").read_text().splitlines() for each in ("train", "valid")]
+        past.write_text("\n".join(lines[0] + (lines[1][1:] if part == "test" else [])) + "\n")
+        files = Files(Corpus((str(past), str(folder / f"{part}.csv"))), vectors=True)
         found = evaluate(Path(place) / "run", task_of("forecast").material(files, chosen))
     assert isinstance(found, ForecastResult)
     return found, spent
@@ -107,6 +107,7 @@ def main() -> None:
     asked.add_argument("--series", default=",".join(SERIES))
     asked.add_argument("--rungs", default=",".join(RUNGS))
     asked.add_argument("--seeds", type=int, default=1)
+    asked.add_argument("--part", choices=("valid", "test"), default="test")
     asked.add_argument("--ledger", action="store_true")
     asked.add_argument("overrides", nargs="*")
     given = asked.parse_intermixed_args()
@@ -115,7 +116,8 @@ def main() -> None:
     for series in given.series.split(","):
         naive: dict[str, ForecastScore] = {}
         for rung in given.rungs.split(","):
-            runs = [measured(given.folder, series, rung, seed + 1, given.overrides) for seed in range(given.seeds)]
+            every = [settings(given.folder, series, rung, 1 + seed, given.overrides) for seed in range(given.seeds)]
+            runs = [measured(given.folder / series, chosen, given.part) for chosen in every]
             own = [found.scores[0] for found, _ in runs]
             lines = [line(series, rung, own, mean(spent for _, spent in runs))]
             naive = {one.name: one for one in runs[0][0].scores if "naive" in one.name}

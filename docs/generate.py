@@ -215,6 +215,7 @@ def request_limits() -> Iterator[tuple[str, str, str]]:
     yield "fields of a form", f"{own.fields:,}", "400"
     yield "texts in one request", f"{own.texts}", "413, `/translate` 400"
     yield "a text", f"{own.text:,} characters", "413, `/translate` 400"
+    yield "vectors: numbers, a picture, a sound", f"{own.vectors >> 20} MiB as text", "413"
     yield "a prefix, a sentence in a list, an override", f"{limits.LINE:,} characters", "400"
     yield "a word", f"{limits.WORD} characters", "400"
     yield "a name: run, checkpoint, corpus, preset, language", f"{limits.NAME} characters", "400"

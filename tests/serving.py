@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 from starlette.datastructures import MutableHeaders
@@ -19,6 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 import corpora_for_tests as small
 from regard.explain.alignment import Aligner
+from regard.fable.sets import png
 from regard.serve.app import create_app
 from regard.serve.guard import Doors
 from regard.serve.library import Library
@@ -50,6 +52,25 @@ def runs(temporary: pytest.TempPathFactory) -> Path:
         train(folder / "plain", "lstm", "model.depth=1")
         train(folder / "zealous", "lstm", "model.depth=1", "data.corpus='fable:hi'")
     return _KEPT[base]
+
+
+def vector_runs(folder: Path) -> Path:
+    """Runs that read no text: `series` forecasts two channels, `pictures` says whether it is dark or light."""
+    places = folder.parent / f"{folder.name}-data"
+    places.mkdir()
+    chance, time = np.random.default_rng(1), np.arange(90)[:, None]
+    numbers = 5 + 3 * np.sin(2 * np.pi * time / 7 + np.arange(2)) + 0.3 * chance.normal(size=(90, 2))
+    lines = (f"2000-01-{day},{first:.2f},{second:.2f}\n" for day, (first, second) in enumerate(numbers, start=1))
+    (places / "series.csv").write_text("date,a,b\n" + "".join(lines))
+    pixels = ((light, chance.integers(0, 100, (6, 6)) + 150 * light) for light in [0, 1] * 12)
+    rows = (f"{png(each.astype(np.uint8))}\t{'light' if light else 'dark'}\n" for light, each in pixels)
+    (places / "pictures.tsv").write_text("".join(rows))
+    brief = ("train.steps=7", "train.validate_every=7", "train.batch=512", "data.pairs=20000", "model.tie=none")
+    series = ("task=forecast", "forecast.context=14", "forecast.horizon=5", "forecast.season=7", "forecast.paths=20")
+    train(folder / "series", "luong-general", *brief, *series, f"data.corpus={places / 'series.csv'}")
+    seen = ("task=classify", "text.source={kind='vectors', patch=3}", f"data.corpus={places / 'pictures.tsv'}")
+    train(folder / "pictures", "transformer-tiny", *brief, *seen)
+    return folder
 
 
 def words(run: Path) -> list[str]:

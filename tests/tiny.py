@@ -69,7 +69,9 @@ def writer(preset: str) -> LanguageModel:
 @cache
 def tagger(preset: str, pool: str | None = None) -> Labeller:
     torch.manual_seed(0)
-    return regard.labeller(settings(preset).model, SOURCE_SIZE, LABELS, pool).double().eval()
+    vectors = preset.endswith(VECTORS)
+    size = NUMBERS if vectors else SOURCE_SIZE
+    return regard.labeller(settings(preset).model, size, LABELS, pool, vectors=vectors).double().eval()
 
 
 def rows(lengths: list[int], size: int, seed: int, first: int | None = None) -> Tensor:

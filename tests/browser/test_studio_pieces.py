@@ -255,18 +255,26 @@ def test_a_tree_is_walked_with_the_arrow_keys(bare: Any, accessible: Check) -> N
     accessible(bare)
 
 
-SOURCE = """async ({text, words, letters, rows, values}) => {
+SOURCE = """async ({text, words, vectors, rows, values}) => {
   const {sourceCard} = await import("/studio/panels/look/source.js");
   const card = sourceCard();
   document.getElementById("page").replaceChildren(card.node);
   const picture = {rows: rows.map((label) => ({label})), columns: words.map((label) => ({label})), values};
-  card.show({text, source: {words, letters}}, picture);
+  card.show({text, vectors, source: {words}}, picture);
 }"""
+
+
+NUMBERS = {
+    "text": "[0.1, 0.4, 0.2, 0.9]",
+    "words": ["1", "2", "3", "4"],
+    "rows": ["zero", "<end>"],
+    "vectors": [[0.1], [0.4], [0.2], [0.9]],
+}
 
 
 def test_weights_are_drawn_on_a_picture_or_on_curves(bare: Any) -> None:
     image = png(np.arange(16, dtype=np.uint8).reshape(4, 4))
-    about = {"words": ["1,1", "1,2", "2,1", "2,2"], "letters": [[0.1], [0.4], [0.2], [0.9]], "rows": ["zero", "<end>"]}
+    about = {"words": ["1,1", "1,2", "2,1", "2,2"], "vectors": [], "rows": ["zero", "<end>"]}
     weights = {"values": [0.1, 0.7, 0.2, 0.0, 0.25, 0.25, 0.25, 0.25]}
     bare.evaluate(SOURCE, {"text": image, **about, **weights})
     panels = bare.locator(".of-source svg")
@@ -275,7 +283,7 @@ def test_weights_are_drawn_on_a_picture_or_on_curves(bare: Any) -> None:
     assert panels.first.locator("image").count() == 1
     strengths = [float(each.get_attribute("fill-opacity")) for each in panels.first.locator("rect.weight").all()]
     assert strengths == [0.107, 0.75, 0.214, 0.0]
-    bare.evaluate(SOURCE, {"text": "[0.1, 0.4, 0.2, 0.9]", **about, **weights, "words": ["1", "2", "3", "4"]})
+    bare.evaluate(SOURCE, NUMBERS | weights)
     assert bare.locator(".of-source polyline").count() == 2
     assert bare.locator(".of-source image").count() == 0
     bare.evaluate(SOURCE, {"text": "the black cat", **about, **weights})

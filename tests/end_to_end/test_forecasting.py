@@ -13,6 +13,7 @@ import torch
 
 import corpora_for_tests as small
 from regard.cli.main import run as cli
+from regard.data.series import naive
 from regard.errors import DataError, ModelError, SettingsError
 from regard.explain.forecast import over_time
 from regard.metrics.forecast import LEVELS, MEDIAN
@@ -116,7 +117,7 @@ def test_batch_mates_and_padding_change_nothing(preset: str, folder: Path) -> No
 @pytest.mark.parametrize("preset", LADDER)
 def test_a_step_is_a_short_forward(preset: str, folder: Path) -> None:
     model = forecaster(folder, preset).model.eval()
-    source = as_vectors(torch.randn(3, 11, 2))[..., :4]  # one of two channels may be missing
+    source = as_vectors(torch.randn(3, 11, 3))[..., :6]  # one of two channels may be missing, and both have an anchor
     target = as_vectors(torch.randn(3, 5, 2))
     with torch.no_grad():
         vector, state = model.start(source)
@@ -130,7 +131,7 @@ def test_a_step_is_a_short_forward(preset: str, folder: Path) -> None:
 def test_the_future_changes_nothing_before_it(folder: Path) -> None:
     for preset in ("transformer-tiny", "bahdanau"):
         model = forecaster(folder, preset).model.eval()
-        source, target = as_vectors(torch.randn(2, 7, 2))[..., :4], as_vectors(torch.randn(2, 5, 2))
+        source, target = as_vectors(torch.randn(2, 7, 3))[..., :6], as_vectors(torch.randn(2, 5, 2))
         changed = target.clone()
         changed[:, 3:] += 1
         with torch.no_grad():
@@ -161,21 +162,25 @@ def test_a_forecast_is_looked_into(preset: str, folder: Path, tmp_path: Path, ca
     assert "+1" in capsys.readouterr().out
     assert all(path.stat().st_size > 1000 for path in out)
     assert "<path" in out[1].read_text()  # the curve
-    found, picture = over_time(open_forecaster(Run.open(run)), written(wave(20, 3)))
+    found = over_time(open_forecaster(Run.open(run)), written(wave(20, 3)), run="wave")
+    picture = found.picture()
     assert picture.columns[0] == "8"  # the last 13 of 20
-    assert found[..., MEDIAN].shape == (5, 2)
+    np.testing.assert_allclose(np.array(found.quantiles)[..., MEDIAN], found.forecast)
+    np.testing.assert_allclose(found.naive, naive(wave(20, 3)[7:], 5, 7))
+    np.testing.assert_allclose(np.array(found.context, float), wave(20, 3)[7:], rtol=1e-5)
+    assert found.methods == (["gradient"] if preset == "gru" else ["attention", "gradient"])
     if preset != "gru":
         np.testing.assert_allclose(picture.totals, 1.0, rtol=1e-4)
-    _, gradients = over_time(open_forecaster(Run.open(run)), written(wave(20, 3)), "gradient")
-    assert gradients.unit == "gradient"
-    assert np.isfinite(gradients.values).all()
+    gradients = over_time(open_forecaster(Run.open(run)), written(wave(20, 3)), "gradient")
+    assert gradients.picture().unit == "gradient"
+    assert np.isfinite(gradients.weights).all()
     assert cli(["explain", str(run), str(folder / "test.csv"), "--json", "--device", "cpu"]) == 0
-    assert json.loads(capsys.readouterr().out)["picture"]["rows"][0] == "+1"
+    assert len(json.loads(capsys.readouterr().out)["weights"]) == 5
 
 
 def test_what_a_forecaster_cannot_be_asked_is_said(folder: Path, tmp_path: Path) -> None:
     run, predictor = trained(folder, "gru"), forecaster(folder, "gru")
-    with pytest.raises(ModelError, match="task 'forecast'; use regard predict"):
+    with pytest.raises(ModelError, match="forecasts numbers and has no words"):
         load_predictor(run)
     with pytest.raises(DataError, match="1 channels; 2 would be right"):
         predictor.predict(["[1, 2, 3]"])

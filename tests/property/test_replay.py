@@ -114,9 +114,11 @@ def test_rows_are_distributions_and_the_future_weighs_nothing(
 
 
 @pytest.mark.parametrize("pool", [None, "mean", "attention"])
-@pytest.mark.parametrize("preset", ["bahdanau", "transformer-tiny"])
+@pytest.mark.parametrize(
+    "preset", [f"{name}{kind}" for name in ("bahdanau", "transformer-tiny") for kind in ("", tiny.VECTORS)]
+)
 def test_a_labeller_is_replayed(preset: str, pool: str | None) -> None:
-    model, source = tiny.tagger(preset, pool), [5, 6, 7]
+    model, source = tiny.tagger(preset, pool), tiny.read(preset, torch.tensor([5, 6, 7])).tolist()
     with torch.no_grad():
         odds = model(torch.tensor([source])).reshape(-1, tiny.LABELS).log_softmax(-1)
     trace = replay(model, source)

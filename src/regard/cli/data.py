@@ -26,7 +26,7 @@ app = typer.Typer(help="Make, check, clean, count and split corpora.", no_args_i
 Files = Annotated[list[Path], typer.Argument(help="Two parallel files, or one file with columns.")]
 Columns = Annotated[str, typer.Option(help="Columns of a table, by name or number: 2,1.")]
 Run = Annotated[Path | None, typer.Option("--run", help="Use the tokenizers of this run.")]
-Task = Annotated[str, typer.Option(help="translate, tag, classify or language: which columns there are.")]
+Task = Annotated[str, typer.Option(help="translate, tag, classify, language or forecast: which columns there are.")]
 HeldOut = Annotated[
     list[Path] | None,
     typer.Option("--held-out", help="A test set whose sources must not be in the corpus; one or two files."),
@@ -89,13 +89,15 @@ def check(
 ) -> int:
     """Report what is wrong with a corpus. The exit code is 3 when something is."""
     from regard.data.check import check as examine
-    from regard.data.check import check_labels
+    from regard.data.check import check_labels, check_series
 
     if find_shift:
         return _find_shift(files)
     corpus, others = _corpus(files, columns), _corpus(held_out, columns) if held_out else None
     if (other := _other_task(task)) is None:
         report = examine(corpus, held_out=others, tokenizers=_tokenizers(run), ratio=ratio, progress=_progress())
+    elif task == "forecast":
+        report = check_series(corpus)
     else:
         report = check_labels(corpus, other.columns, other.fault, held_out=others, progress=_progress())
     if report.clean and not report.pairs:
@@ -179,6 +181,9 @@ def stats(
     from regard.data.check import SIDES
     from regard.data.stats import stats as count
 
+    if task == "forecast":
+        _series_stats(context, _corpus(files, columns))
+        return
     names = SIDES if (other := _other_task(task)) is None else other.columns
     report = count(_corpus(files, columns), _tokenizers(run), names)
     if common(context).json:
@@ -192,6 +197,22 @@ def stats(
                 numbers = f"{spread.median:>8,}{spread.ninety_five:>8,}{spread.longest:>9,}"
                 print(f"{side.side + ' ' + name:20}{spread.total:>14,}{spread.mean:>8.1f}{numbers}")
         print(f"{side.side + ' different words':27}{side.different_words:,}")
+
+
+def _series_stats(context: typer.Context, corpus: Corpus) -> None:
+    from regard.data.stats import series_stats
+
+    report = series_stats(corpus)
+    if common(context).json:
+        print(json.dumps([asdict(each) for each in report], indent=2))
+        return
+    print(
+        f"{'series':>8}{'channel':>9}{'moments':>9}{'missing':>9}{'mean':>12}{'deviation':>12}{'least':>12}{'most':>12}"
+    )
+    for each in report:
+        numbers = (each.mean, each.deviation, each.least, each.most)
+        told = "".join(f"{number:>12.5g}" for number in numbers)
+        print(f"{each.series:>8,}{each.channel:>9}{each.moments:>9,}{each.missing:>9,}{told}")
 
 
 @app.command(cls=Command)

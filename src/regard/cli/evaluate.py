@@ -94,13 +94,14 @@ def _evaluate_labels(run: Path, source: Path, target: Path | None, asked: Common
     """Taggers, classifiers, language models and forecasters."""
     from regard.data.readers import Corpus
     from regard.runs.folder import Run
-    from regard.tasks.corpus import Files
+    from regard.tasks.corpus import Files, columns_of
     from regard.tasks.load import evaluate as measure
     from regard.tasks.load import task_of
 
     files = [str(path) for path in (source, target) if path is not None]
     settings = Run.open(run).settings
-    rows_of = Files(Corpus(tuple(files)), vectors=settings.text.source.kind == "vectors")
+    columns = columns_of(settings.data) if settings.task == "forecast" else ()
+    rows_of = Files(Corpus(tuple(files), columns), vectors=settings.text.source.kind == "vectors")
     result = measure(run, task_of(settings.task).material(rows_of, settings), asked.place)
     if asked.json:
         put(json.dumps({"run": str(run), "files": files} | result.to_dict(), ensure_ascii=False, indent=2))

@@ -117,26 +117,28 @@ def _forecasts(run: Path, texts: list[str], by: str, files: dict[Path, str], ask
 
     if Run.open(run).settings.task != "forecast":
         return False
+    import numpy as np
+
     from regard.explain.forecast import over_time
-    from regard.show.explanation_page import picture_numbers
     from regard.show.page import forecast_page
-    from regard.tasks.forecast import Forecast, open_forecaster
+    from regard.tasks.forecast import open_forecaster
+    from regard.text.vectors import written
 
     forecaster = open_forecaster(Run.open(run), asked.place)
     for text in opened(run, texts):
-        found, picture = over_time(forecaster, text, by)
+        found = over_time(forecaster, text, by, run.name)
+        picture = found.picture()
         for path, suffix in files.items():
             if suffix == ".html":
-                write_whole(path, forecast_page(found, picture))
+                write_whole(path, forecast_page(found))
             elif suffix == ".safetensors":
                 raise SettingsError(f"--out = {path}: a forecast has no trace; use .html, .svg or .png")
             else:
                 _draw(path, suffix, picture)
-        answer = Forecast(text, found)
         if asked.json:
-            put(json.dumps(answer.to_dict() | {"picture": picture_numbers(picture)}, ensure_ascii=False))
+            put(found.to_json().decode())
         else:
-            put(str(answer))
+            put(written(np.array(found.forecast)))
             _show(picture)
     return True
 

@@ -8,7 +8,7 @@ import sys
 import time
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -133,13 +133,18 @@ def _facts(portrait: RunDetails) -> list[tuple[str, str]]:
         ("run", f"{summary.folder}, {summary.state_word}, {_bytes(summary.bytes)}"),
         ("about", f"{summary.task}, {summary.preset + ': ' if summary.preset else ''}{summary.about}"),
         ("model", f"{size}{kind}, width {model['width']}, depth {depth}"),
-        ("text", f"{text['tokenizer']}, {'joint' if text['joint'] else 'separate'}, at most {text['size']:,} pieces"),
+        ("text", _text(text)),
         *([("corpus", _corpus(settings["data"]))] if trained else []),
         *([("made of", summary.origin)] if summary.origin else []),
         *(learning if trained else []),
         *_curves(portrait),
         *_checkpoints(portrait),
     ]
+
+
+def _text(text: dict[str, Any]) -> str:
+    pieces = f"{text['tokenizer']}, {'joint' if text['joint'] else 'separate'}, at most {text['size']:,} pieces"
+    return pieces if text["source"]["kind"] == "text" else "vectors"
 
 
 def _corpus(data: dict[str, str]) -> str:

@@ -187,22 +187,33 @@ def series_of(run: Path, texts: list[str], file: Path | None) -> Iterator[list[s
     """The series of a file, where a run forecasts and no text is given; none elsewhere."""
     from regard.runs.folder import Run
 
-    if texts or file is None or str(file) == STDIN or Run.open(run).settings.task != "forecast":
+    if texts or file is None or str(file) == STDIN or (settings := Run.open(run).settings).task != "forecast":
         return None
     from regard.data.series import read_series
+    from regard.tasks.corpus import columns_of
 
-    return _chunks(row[0] for _, row in read_series(str(file)))
+    return _chunks(row[0] for _, row in read_series(str(file), columns_of(settings.data)))
 
 
 def opened(run: Path, texts: Sequence[str]) -> list[str]:
     """The texts; for a run that reads vectors, the content of the files that they name."""
     from regard.runs.folder import Run
 
-    if Run.open(run).settings.text.source.kind == "text":
+    if (settings := Run.open(run).settings).text.source.kind == "text":
         return list(texts)
     from regard.text.vectors import inlined
 
-    return [inlined(text) for text in texts]
+    if settings.task != "forecast" or not settings.data.columns:
+        return [inlined(text) for text in texts]
+    from regard.data.series import read_series
+    from regard.tasks.corpus import columns_of
+
+    chosen = columns_of(settings.data)  # of a table, as in training
+    tables = [Path(text).suffix.lower() == ".csv" and "\n" not in text for text in texts]
+    return [
+        next(read_series(text, chosen))[1][0] if named else inlined(text)
+        for text, named in zip(texts, tables, strict=True)
+    ]
 
 
 def kind_of(texts: list[str]) -> str:

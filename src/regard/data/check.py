@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -14,7 +15,11 @@ from numpy.typing import NDArray
 
 from regard.data.lines import CorpusProblem, ProblemKind, Progress, ignore, in_blocks
 from regard.data.readers import Corpus
+from regard.data.series import read_series
+from regard.errors import DataError
+from regard.settings.schema import SourceSettings
 from regard.text.tokenizers import Tokenizers
+from regard.text.vectors import inlined, is_vectors, parse
 from regard.text.vocabulary import SPECIAL_TOKENS, UNK, Tokenizer
 from regard.text.words import ByteTokenizer
 
@@ -68,6 +73,7 @@ RowFaults = Callable[[tuple[str, ...]], list[Fault]]  # what is wrong with one r
 SIDES = ("source", "target")
 _SAMPLE = 100_000  # rows from which the usual ratio of lengths is computed
 _SOFTENING = 5  # characters, added to both lengths: the ratios of short lines vary much
+USUAL = SourceSettings()  # how pictures and sounds are cut where no run says
 _SHOWN = 20  # how many characters outside the vocabulary are listed
 
 
@@ -137,7 +143,7 @@ def check(
     usual, sides = usual_ratio(corpus), list[_UnknownCounter]()
     if tokenizers is not None:
         sides = [_UnknownCounter("source", tokenizers.source), _UnknownCounter("target", tokenizers.target)]
-    judge = Judge(pair_faults(usual, ratio), texts_of(held_out))
+    judge = Judge(pair_faults(usual, ratio, vector_faults(corpus)), texts_of(held_out))
     pairs, findings = _judged(corpus, SIDES, judge, shown, progress, sides)
     return CheckReport(corpus.paths, pairs, math.exp(usual), findings, tuple(side.report() for side in sides))
 
@@ -154,10 +160,14 @@ def check_labels(
     """The same for tagging, classification and language modelling: empty and repeated rows, one text with two labels,
     leaks, and what `fault` says is wrong with a row, if anything."""
 
+    vectors = vector_faults(corpus, columns)
+
     def faults(row: tuple[str, ...]) -> list[Fault]:
         for name, cell in zip(columns, row, strict=True):
             if not cell.strip():
                 return [("empty", f"no {name}")]
+        if vectors is not None:
+            return vectors(row[0])
         return [("count", problem)] if (problem := fault(row)) else []
 
     judge = Judge(faults, texts_of(held_out, columns), labelled=True)
@@ -220,13 +230,50 @@ class Judge:
             yield faults
 
 
-def pair_faults(usual: float, ratio: float) -> RowFaults:
-    """What is wrong with a pair by itself, given the usual ratio of lengths."""
+def check_series(corpus: Corpus) -> CheckReport:
+    """Of series: channels without a number, and channels that never change. Each has a line, or is a file."""
+    found, moments = defaultdict[Kind, list[FaultyLine]](list), 0
+    for line, (text,) in read_series(corpus.paths[0], corpus.columns):
+        values = parse(text, USUAL.patch, USUAL.bands)[0]
+        moments += len(values)
+        for channel, numbers in enumerate(values.T, start=1):
+            known = numbers[~np.isnan(numbers)]
+            if not len(known):
+                found["empty"].append(FaultyLine(line, f"channel {channel} has no number"))
+            elif known.min() == known.max():
+                found["identical"].append(FaultyLine(line, f"channel {channel} is always {known[0]:g}"))
+    findings = (Finding(kind, len(lines), tuple(lines[:5])) for kind, lines in found.items())
+    return CheckReport(corpus.paths, moments, None, tuple(findings))
+
+
+def vector_faults(corpus: Corpus, columns: Sequence[str] = SIDES) -> Callable[[str], list[Fault]] | None:
+    """What is wrong with a source that is vectors: not to be read, or of another width than the first. None where the
+    corpus begins with a text."""
+    first = next((row[0] for _, row in corpus.rows(columns, ignore) if row[0].strip()), "")
+    if not is_vectors(first):
+        return None
+    folder, widths = Path(corpus.paths[0]).parent, list[int]()
+
+    def faults(text: str) -> list[Fault]:
+        try:
+            width = parse(inlined(text, folder), USUAL.patch, USUAL.bands)[0].shape[1]
+        except DataError as problem:
+            return [("format", str(problem))]
+        widths.extend([] if widths else [width])
+        return [] if [width] == widths else [("format", f"{width} numbers a vector; the first has {widths[0]}")]
+
+    return faults
+
+
+def pair_faults(usual: float, ratio: float, vectors: Callable[[str], list[Fault]] | None = None) -> RowFaults:
+    """What is wrong with a pair by itself, given the usual ratio of lengths; or with its source, if that is vectors."""
 
     def faults(row: tuple[str, ...]) -> list[Fault]:
         source, target = row
         if not source.strip() or not target.strip():
             return [("empty", "the source is empty" if not source.strip() else "the target is empty")]
+        if vectors is not None:
+            return vectors(source)
         faulty: list[Fault] = [("identical", "source and target are the same")] if source == target else []
         if abs(_log_ratio(source, target) - usual) > math.log(ratio):
             faulty.append(("ratio", f"{len(source)} characters against {len(target)}"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import unicodedata
 from array import array
@@ -15,11 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from regard.data.check import SIDES, Judge, Kind, pair_faults, texts_of, usual_ratio
+from regard.data.check import SIDES, Judge, Kind, pair_faults, texts_of, usual_ratio, vector_faults
 from regard.data.lines import PACKED, CorpusProblem, Progress, in_blocks, refuse
 from regard.data.readers import Corpus, format_of
 from regard.errors import SettingsError
 from regard.files import new_file
+from regard.text.vectors import is_vectors
 
 _SPACE = re.compile(r"\s+")
 # C0 and C1 controls that are no whitespace, the soft hyphen, the zero-width space and the byte-order mark.
@@ -36,6 +38,9 @@ class CleanReport:
     mended: int  # pairs kept with at least one side changed
     dropped: dict[str, int]  # by reason
     files: tuple[str, ...]  # the source, the target, and what was dropped
+
+
+NAME = 1000  # characters of a name of a file at the most
 
 
 def mend(text: str) -> str:
@@ -62,7 +67,7 @@ def clean(
     paths = tuple(Path(path) for path in (source, target, dropped))
     if clash := {path.resolve() for path in paths} & {Path(path).resolve() for path in corpus.paths}:
         raise SettingsError(f"file = {clash.pop()}: is read and written; write to another name")
-    judge = Judge(pair_faults(usual_ratio(corpus), ratio), texts_of(held_out, change=mend))
+    judge = Judge(pair_faults(usual_ratio(corpus), ratio, vector_faults(corpus)), texts_of(held_out, change=mend))
     read, kept, changed, reasons = 0, 0, 0, Counter[str]()
     with new_file(paths[0]) as sources, new_file(paths[1]) as targets, new_file(paths[2]) as left:
         left.write(b"line\treason\tsource\ttarget\n")
@@ -73,7 +78,7 @@ def clean(
                     left.write(_line("\t".join((str(line), bad[0], *(_SPACE.sub(" ", cell) for cell in row)))))
                     reasons[bad[0]] += 1
                 else:
-                    sources.write(_line(pair[0]))
+                    sources.write(_line(moved(pair[0], corpus, paths[0].parent)))
                     targets.write(_line(pair[1]))
                     kept += 1
                     changed += pair != row
@@ -100,6 +105,12 @@ def _rows(corpus: Corpus) -> Iterator[tuple[int, tuple[str, ...], list[Kind]]]:
         problems.clear()
     for problem in problems:
         yield problem.line, ("", ""), [problem.kind]
+
+
+def moved(text: str, corpus: Corpus, folder: Path) -> str:
+    """The name of a file of vectors, which is beside the corpus, as another folder has it; else the text."""
+    named = Path(corpus.paths[0]).parent / text.strip()
+    return os.path.relpath(named, folder) if is_vectors(text) and len(text) < NAME and named.is_file() else text
 
 
 def _line(text: str) -> bytes:
@@ -140,7 +151,7 @@ def split(corpus: Corpus, folder: str | Path, *, valid: int, test: int, seed: in
         files = [stack.enter_context(new_file(path)) for path in paths]
         for _, row in corpus.rows(SIDES):
             part = sum(_hash(row[0], seed) > edge for edge in edges)
-            for side, text in enumerate(row):
+            for side, text in enumerate((moved(row[0], corpus, Path(folder)), *row[1:])):
                 files[2 * part + side].write(_line(text.replace("\n", " ")))
     return SplitReport(first, second - first, len(hashes) - second, tuple(map(str, paths)))
 

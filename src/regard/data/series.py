@@ -34,22 +34,19 @@ def read_series(path: str, columns: Sequence[str] = ()) -> Iterator[Row]:
     """Each series as one text. A CSV file is one, with a channel a column, and so is an array of NumPy, of which an
     .npz file has several; any other corpus has one a row, which may be the name of a file beside it."""
     name = PurePath(path.lower())
-    match name.suffix if name.suffix not in PACKED else PurePath(name.stem).suffix:
-        case ".csv":
-            yield 1, (written(table(_bytes(path), columns)),)
-        case ".npy":
-            yield 1, (written(array(_bytes(path))),)
-        case ".npz":
-            for number, values in enumerate(sequences(_bytes(path)), start=1):
-                yield number, (written(values),)
-        case _:
-            for line, row in read_rows(path, ("series",), columns):
-                yield line, (inlined(row[0], Path(path).parent),)
-
-
-def _bytes(path: str) -> bytes:
+    suffix = name.suffix if name.suffix not in PACKED else PurePath(name.stem).suffix
+    if suffix not in (".csv", ".npy", ".npz"):
+        for line, row in read_rows(path, ("series",), columns):
+            yield line, (inlined(row[0], Path(path).parent),)
+        return
     with open_bytes(path) as file:
-        return file.read()
+        data = file.read()
+    try:
+        found = [table(data, columns)] if suffix == ".csv" else [array(data)] if suffix == ".npy" else None
+        for number, values in enumerate(sequences(data) if found is None else found, start=1):
+            yield number, (written(values),)
+    except DataError as problem:
+        raise DataError(f"{path}: {problem}") from problem
 
 
 def read_windows(corpus: Corpus, cut: ForecastSettings, part: Part) -> Iterator[tuple[int, Matrix, Matrix]]:
@@ -85,6 +82,12 @@ def windows(values: Matrix, cut: ForecastSettings, part: Part, begin: int = 0) -
             yield values[origin - cut.context : origin], future
 
 
+def mean(values: Matrix, axis: int | None = None) -> Matrix:
+    """Of the numbers that are known; 0 where none is."""
+    real = ~np.isnan(values)
+    return np.where(real, values, 0.0).sum(axis) / np.maximum(real.sum(axis), 1)
+
+
 def _seasons(history: Matrix, season: int) -> Matrix:
     """(N, season, F), the first filled up in front; seasons of one moment where the history is shorter than one."""
     season = season if len(history) >= season else 1
@@ -106,9 +109,8 @@ def naive(history: Matrix, horizon: int, season: int) -> Matrix:
 def seasonal_mean(history: Matrix, horizon: int, season: int) -> Matrix:
     """The mean of all seasons, or of all values where there is none: (H, F)."""
     seasons = _seasons(history, season)
-    real = ~np.isnan(seasons)
-    found = np.where(real, seasons, 0.0).sum(0) / np.maximum(real.sum(0), 1)
-    ahead = np.where(real.any(0), found, naive(history, len(found), season))
+    found = mean(seasons, 0)
+    ahead = np.where(np.isnan(seasons).all(0), naive(history, len(found), season), found)
     return ahead[np.arange(horizon) % len(ahead)]
 
 
@@ -119,35 +121,42 @@ class Window:
     level: Matrix  # (F,)
     spread: Matrix  # (F,)
     anchor: Matrix  # (H, F)
+    before: Matrix  # (S, F), what the anchor would have said of the context; (S, 0) where there is none
 
     @staticmethod
     def of(context: Matrix, vectors: Vectors, cut: ForecastSettings) -> Window:
         """By what the context has, or by the scale of the training text."""
         level, spread = np.array(vectors.mean), np.array(vectors.deviation)
-        if cut.scale == "window":
-            real = ~np.isnan(context)
-            count = np.maximum(real.sum(0), 1)
-            mean = np.where(real, context, 0.0).sum(0) / count
-            deviation = np.sqrt((np.where(real, context - mean, 0.0) ** 2).sum(0) / count)
-            level = np.where(real.any(0), mean, level)
+        if cut.scale != "corpus":
+            known = ~np.isnan(context).all(0)
+            level = np.where(known, mean(context, 0), level)
+            apart = context - level
+            if cut.scale == "season" and len(context) > cut.season:
+                apart = context[cut.season :] - context[: -cut.season]
+            deviation = np.sqrt(mean(apart**2, 0))
             spread = np.where(deviation > FLATTEST * spread, deviation, spread)
-        anchor = np.tile(level, (cut.horizon, 1))
+        anchor, length = np.tile(level, (cut.horizon, 1)), len(context)
+        season = cut.season if length >= cut.season else 1
         match cut.anchor:
             case "none":
-                ahead = anchor
+                ahead, before = anchor, context[:, :0]
             case "naive":
-                ahead = naive(context, cut.horizon, cut.season)
+                ahead = naive(context, cut.horizon, season)
+                before = np.concatenate((np.full_like(context[:season], np.nan), context))[:length]
             case "mean":
-                ahead = seasonal_mean(context, cut.horizon, cut.season)
+                ahead = seasonal_mean(context, cut.horizon, season)
+                before = seasonal_mean(context, season, season)[np.arange(-length, 0) % season]
             case _:
                 assert_never(cut.anchor)
-        return Window(level, spread, np.where(np.isnan(ahead), anchor, ahead))
+        return Window(level, spread, np.where(np.isnan(ahead), anchor, ahead), before)
 
     def read(self, context: Matrix, missing: Sequence[int]) -> list[tuple[float, ...]]:
-        """The context as a model reads it: each vector's id, its numbers, and which of them are missing."""
+        """The context as a model reads it: each vector's id, its numbers, which of them are missing, and how far they
+        are from what the anchor would have said."""
         holes = np.isnan(context)[:, missing] if missing else np.zeros((len(context), 0))
-        scaled = np.nan_to_num((context - self.level) / self.spread)
-        return [(VECTOR, *row) for row in np.concatenate((scaled, holes), 1).tolist()]
+        scaled = (context - self.level) / self.spread
+        apart = (context - self.before) / self.spread if self.before.size else self.before
+        return [(VECTOR, *row) for row in np.nan_to_num(np.concatenate((scaled, holes, apart), 1)).tolist()]
 
     def written(self, future: Matrix) -> Matrix:
         """The future as it is to be forecast: (H, 2 F), numbers and which of them are missing."""

@@ -12,7 +12,9 @@ import numpy as np
 from regard.data.check import SIDES, Seen
 from regard.data.lines import in_blocks
 from regard.data.readers import Corpus
+from regard.data.series import read_series
 from regard.text.tokenizers import Tokenizers
+from regard.text.vectors import parse
 from regard.text.vocabulary import Tokenizer
 
 
@@ -79,6 +81,31 @@ def stats(corpus: Corpus, tokenizers: Tokenizers | None = None, names: Sequence[
             side.add([row[place] for _, row in block])
         pairs += len(block)
     return StatsReport(corpus.paths, pairs, tuple(side.report() for side in sides))
+
+
+@dataclass(frozen=True)
+class ChannelStats:
+    """One channel of a series; NaN where it has no number."""
+
+    series: int  # its line, from 1
+    channel: int  # from 1
+    moments: int
+    missing: int
+    mean: float
+    deviation: float
+    least: float
+    most: float
+
+
+def series_stats(corpus: Corpus) -> list[ChannelStats]:
+    """Every channel of every series."""
+    found = []
+    for line, (text,) in read_series(corpus.paths[0], corpus.columns):
+        for channel, numbers in enumerate(parse(text, 1, 1)[0].T, start=1):
+            known = numbers[~np.isnan(numbers)]
+            told = [float(each(known)) for each in (np.mean, np.std, np.min, np.max)] if len(known) else [np.nan] * 4
+            found.append(ChannelStats(line, channel, len(numbers), len(numbers) - len(known), *told))
+    return found
 
 
 def _spread(lengths: array[int]) -> Spread:

@@ -31,6 +31,7 @@ from regard.evaluate.evaluate import Texts, check_measures, translate
 from regard.fable.sentence import Language
 from regard.files import new_file
 from regard.metrics.baselines import baselines
+from regard.metrics.forecast import ForecastResult
 from regard.metrics.groups import EDGES, by_length, most_differing
 from regard.metrics.paired import paired
 from regard.metrics.translation import Quality
@@ -39,7 +40,7 @@ from regard.runs.folder import Run, best_checkpoint
 from regard.runs.log import read_log
 from regard.settings import RecurrentModel, Settings, TaskName
 from regard.settings.call import DecodeSettings, MeasureSettings
-from regard.tasks.corpus import Fable, Files, materials
+from regard.tasks.corpus import Fable, Files, columns_of, materials
 from regard.tasks.load import evaluate, load, open_predictor, task_of
 from regard.tasks.predictor import Result, Rows
 from regard.tasks.task import Task
@@ -135,15 +136,18 @@ def _compare_labels(
     predictors = [open_predictor(run.folder, str(device)) for run in opened.values()]
     calls, texts = [predictor.read for predictor in predictors], material.sample()
     (_, together), alone = take_turns(calls, texts), one_by_one(calls, texts)
-    scores = [qualities(evaluate(run.folder, material, str(device))) for run in opened.values()]
+    results = [evaluate(run.folder, material, str(device)) for run in opened.values()]
     rows = [
-        Row(name, score, cost(run, predictor.model, *spent), origin=origin(run))
-        for (name, run), score, predictor, *spent in zip(
-            opened.items(), scores, predictors, together, alone, strict=True
+        Row(name, qualities(result), cost(run, predictor.model, *spent), origin=origin(run))
+        for (name, run), result, predictor, *spent in zip(
+            opened.items(), results, predictors, together, alone, strict=True
         )
     ]
     first = next(iter(opened.values())).settings
     counted = baseline_rows(first, material, say) if material.task.counting else []
+    if isinstance(results[0], ForecastResult):
+        naive = (each for each in results[0].scores if "naive" in each.name)
+        counted = [Row(each.name, _qualities(each.numbers()), origin="no model") for each in naive]
     return Comparison((*rows, *counted, *others), (), (), facts)
 
 
@@ -220,7 +224,9 @@ def test_material(runs: Sequence[Run], source: str, target: str, limit: int | No
     """The files that are given, else what all runs can be tested on."""
     names = PairEncoder.names
     if source and target:
-        return _material(f"{source} and {target}", Corpus((source, target)).rows(names), limit)
+        vectors = runs[0].settings.text.source.kind == "vectors"
+        rows = Files(Corpus((source, target)), vectors=vectors).rows(names)
+        return _material(f"{source} and {target}", rows, limit)
     if source or target:
         raise SettingsError(f"--source = {source}, --target = {target}: one is missing; give both or neither")
     settings = [run.settings for run in runs]
@@ -381,20 +387,37 @@ def labelled_material(
 ) -> LabelledSet:
     """The files that are given (one that holds all columns, or two), else the validation text that all runs share."""
     given = tuple(name for name in (source, target) if name)
-    if given:
-        return LabelledSet(" and ".join(given), task, Files(Corpus(given)), limit, held_out=True)
     settings = [run.settings for run in runs]
+    one = _of_all(settings)
+    if given:
+        columns = columns_of(one.data) if one.task == "forecast" else ()
+        files = Files(Corpus(given, columns), vectors=one.text.source.kind == "vectors")
+        return LabelledSet(" and ".join(given), task, task.material(files, one), limit, held_out=True)
     sides = ("corpus", "source", "target")
     named = {tuple(getattr(one.data, f"{part}{side}") for part in ("", "valid_") for side in sides) for one in settings}
     if len(named) > 1:
         raise SettingsError("--source: missing, and the runs share no validation text; name a file with the answers")
     name = "the validation text, by which each run chose its best checkpoint"
-    return LabelledSet(name, task, materials(settings[0])[1], limit, held_out=False)
+    return LabelledSet(name, task, materials(one)[1], limit, held_out=False)
+
+
+def _of_all(settings: Sequence[Settings]) -> Settings:
+    """The first run's settings; of forecasters with the longest context, so that all forecast the same moments."""
+    cuts = [one.forecast for one in settings]
+    if settings[0].task == "forecast" and len({(cut.horizon, cut.season) for cut in cuts}) > 1:
+        each = ", ".join(f"{cut.horizon} of {cut.season}" for cut in cuts)
+        raise SettingsError(f"forecast.horizon of forecast.season = {each}: differ; compare runs that have the same")
+    cut = cuts[0].model_copy(update={"context": max(cut.context for cut in cuts)})
+    return settings[0].model_copy(update={"forecast": cut})
 
 
 def qualities(result: Result) -> tuple[Quality, ...]:
     """What the task is measured by, the first number deciding."""
-    return tuple(Quality(name, score, "") for name, score in result.numbers())
+    return _qualities(result.numbers())
+
+
+def _qualities(numbers: Sequence[tuple[str, float]]) -> tuple[Quality, ...]:
+    return tuple(Quality(name, score, "") for name, score in numbers)
 
 
 def baseline_rows(settings: Settings, material: LabelledSet, tell: Tell) -> list[Row]:

@@ -39,6 +39,7 @@ from regard.evaluate.run_report import (
     SideCard,
 )
 from regard.evaluate.sentences import beam_tree, examples, looks, reading
+from regard.metrics.forecast import ForecastResult
 from regard.runs.folder import SETTINGS, Run, best_checkpoint, digest, manifest
 from regard.runs.listing import summarise
 from regard.runs.log import Moment, Validation, read_log
@@ -186,11 +187,12 @@ def corpus_card(run: Run) -> CorpusCard:
     name = data.corpus or " and ".join(side for side in (data.source, data.target) if side)
     if data.is_built_in:
         name = f"{data.corpus}, the built-in corpus, sentences of up to {data.words} words"
-    kind = f"{text.tokenizer}{', one for both sides' if text.joint and run.settings.task == 'translate' else ''}"
+    tokenizer = "none" if run.settings.task == "forecast" else text.tokenizer
+    kind = f"{tokenizer}{', one for both sides' if text.joint and run.settings.task == 'translate' else ''}"
     train, valid = _shards(run, "train"), _shards(run, "valid")
     if train is None:
         return CorpusCard(name, None, None, kind, (), "")
-    sides = tuple(_side(column, train) for column in train.manifest.columns)
+    sides = tuple(_side(column, train) for column in train.manifest.columns if column not in ("vectors", "futures"))
     rows = None if valid is None else valid.manifest.rows
     return CorpusCard(name, train.manifest.rows, rows, kind, sides, train.manifest.fingerprint)
 
@@ -239,4 +241,5 @@ def _of_labels(run: Run, source: str, target: str, device: torch.device, say: Te
     say(f"reading {test.sentences:,} texts: {material.name}")
     result = evaluate_labels(run.folder, material, str(device))
     plain = _plain_report(run, test, _flags(source, target))
-    return replace(plain, scores=qualities(result), confusions=result.confusions())
+    forecasts = result.scores if isinstance(result, ForecastResult) else ()
+    return replace(plain, scores=qualities(result), confusions=result.confusions(), forecasts=forecasts)

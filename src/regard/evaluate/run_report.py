@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from regard.evaluate.comparison import Conditions, plain, save
 from regard.explain.heatmap import HeatMap
 from regard.metrics import numbers
+from regard.metrics.forecast import INTERVALS, ForecastScore
 from regard.metrics.groups import FEWEST, Bucket, Habits
 from regard.metrics.labels import Confusion
 from regard.metrics.translation import Quality
@@ -32,6 +33,7 @@ BROKEN, WEAK = 0.5, 0.8  # of the best score of the groups before
 HARDLY, SOLVED = 5.0, 90.0  # BLEU
 COPIES, EMPTY, REPEATS, UNTRANSLATED, LENGTH = 0.01, 0.005, 0.02, 0.05, 0.1
 MISSED = 0.5  # recall
+ROUGHLY = 0.05  # by which the share that intervals hold may be off
 
 
 @dataclass(frozen=True)
@@ -129,6 +131,7 @@ class RunReport:
     tokenised: int = 0
     milliseconds: float | None = None  # for a sentence, translated together with others
     confusions: tuple[Confusion, ...] = ()  # of all labels, then of words that the training text does not have
+    forecasts: tuple[ForecastScore, ...] = ()  # the run's own, then others and the naive ones
     examples: tuple[ReportExample, ...] = ()
     links: str = ""  # how the links of the examples were read
     looks: tuple[Look, ...] = ()
@@ -192,6 +195,7 @@ def verdict(report: RunReport) -> list[Claim]:
         *(habits(report.habits) if report.habits else []),
         *(guessing(report.confusions[0]) if report.confusions else []),
         *(missed(report.confusions[0]) if report.confusions else []),
+        *forecasting(report.forecasts),
         *fairness(report.test),
     ]
     order: tuple[Tone, ...] = ("bad", "open", "good")
@@ -395,6 +399,26 @@ def missed(confusion: Confusion) -> list[Claim]:
     low.sort(key=lambda one: -one.count)
     named = ", ".join(f"'{one.label}' {_percent(one.recall)} of {one.count:,}" for one in low[:5])
     return [Claim("misses most of " + " and ".join(f"'{one.label}'" for one in low[:2]), f"found: {named}", "bad")]
+
+
+def forecasting(scores: Sequence[ForecastScore]) -> list[Claim]:
+    """Against the better of the naive forecasts, and whether intervals hold as often as they say."""
+    if not scores:
+        return []
+    own, naive = scores[0], min((one for one in scores if "naive" in one.name), key=lambda one: one.mase)
+    shown = f"MASE {own.mase:.3f}; the {naive.name} forecast has {naive.mase:.3f}"
+    held = ", ".join(
+        f"{100 * share:.0f} % hold {100 * found:.0f} %" for share, found in zip(INTERVALS, own.coverage, strict=True)
+    )
+    far = max(zip(INTERVALS, own.coverage, strict=True), key=lambda pair: abs(pair[0] - pair[1]))
+    good = Claim("has intervals that hold what they say", held, "good")
+    bad = Claim(f"has intervals that are too {'narrow' if far[1] < far[0] else 'wide'}", held, "bad")
+    return [
+        Claim("forecasts better than the past repeated", shown, "good")
+        if own.mase < naive.mase
+        else Claim("forecasts no better than the past repeated", shown, "bad"),
+        good if abs(far[0] - far[1]) <= ROUGHLY else bad,
+    ]
 
 
 def fairness(test: Conditions) -> list[Claim]:

@@ -30,7 +30,7 @@ from regard.explain.views import View, attention_map, saliency_map, sides_of
 from regard.nn.observe import Observer
 from regard.settings import TaskName
 from regard.settings.call import DecodeSettings
-from regard.tasks.load import Predicting, Trained, load_predictor
+from regard.tasks.load import AnyTrained, Predicting, Trained, load_run
 from regard.tasks.translator import Translator
 from regard.text.vocabulary import END
 
@@ -191,6 +191,13 @@ class Looked(OfSentence):
     @computed
     def source(self) -> Side:
         return self.trace.source
+
+    @computed
+    def vectors(self) -> list[list[float]]:
+        """What was read, scaled, where it is numbers or a sound; a picture is in the text itself."""
+        rows = self.trace.source.letters
+        numbers = rows and isinstance(rows[0][0], float) and not self.text.startswith("data:image/")
+        return [list(row) for row in rows] if numbers else []
 
     @computed
     def inputs(self) -> Side:
@@ -369,9 +376,9 @@ def look(
     return found
 
 
-def at_checkpoint(folder: Path, name: str, device: str) -> Trained:
+def at_checkpoint(folder: Path, name: str, device: str) -> AnyTrained:
     """A run at another checkpoint than its best. Links are read with the run's own aligner."""
-    found = load_predictor(folder, device, checkpoint_name=name)
+    found = load_run(folder, device, checkpoint_name=name)
     if found.task == "translate" and Aligner.load(folder) is None:
         return replace(found, run=None)
     return found

@@ -3,7 +3,7 @@
     digits  pictures of 8 × 8 pixels → zero … nine            scikit-learn's, from its package
     shapes  drawn pictures → "a small red square left of a large blue circle", with what each word is about
     vowels  12 numbers a moment of a spoken vowel → speaker   Japanese Vowels (Kudo et al., 1999), from sktime's package
-    airline, co2, elnino, sunspots   series to forecast, from the packages sktime and statsmodels
+    airline, co2, electricity, elnino, sunspots   series to forecast, from the packages sktime, pmdarima and statsmodels
 
 A folder has `train`, `valid` and `test`, in each a file of vectors and one of answers, line by line; a series is cut
 into three, each a CSV file that goes on where the one before ends. Nothing is fetched: what comes with a package is
@@ -16,7 +16,8 @@ import base64
 import csv
 import struct
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime, timedelta
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -186,10 +187,25 @@ def _ts(path: Path) -> Iterator[tuple[NDArray[np.float64], str]]:
 
 
 def _series(package: str, name: str, _pairs: int, _held_out: int) -> Iterator[tuple[str, Example]]:
-    """Time and value: the first six tenths to train on, two to validate with, two to test with."""
+    """A file with a time and a value in each line, or with several."""
     with _packaged(package, name).open(encoding="utf-8", newline="") as file:
         _, *rows = csv.reader(file)
-    moments = [(row[0], cell) for row in rows for cell in row[1:]]  # El Niño has a line a year, others one a moment
+    yield from _cut([(row[0], cell) for row in rows for cell in row[1:]])  # El Niño has a line a year
+
+
+def _electricity(_pairs: int, _held_out: int) -> Iterator[tuple[str, Example]]:
+    """What was used in each hour, from half-hours that stand as a list in a file of Python, which is not run."""
+    code = _packaged("pmdarima", "taylor.py").read_text(encoding="utf-8")
+    halves = np.array(code.partition("np.array([")[2].partition("]")[0].split(","), np.float64)
+    monday = datetime(2000, 6, 5)
+    hours = (
+        (f"{monday + timedelta(hours=hour)}", f"{used:g}") for hour, used in enumerate(halves.reshape(-1, 2).mean(1))
+    )
+    yield from _cut(list(hours))
+
+
+def _cut(moments: Sequence[tuple[str, str]]) -> Iterator[tuple[str, Example]]:
+    """The first six tenths to train on, two to validate with, two to test with."""
     for split in SPLITS:
         yield split, ("time,value",)
     for place, moment in enumerate(moments):
@@ -206,6 +222,9 @@ SETS = {
     ),
     "co2": VectorSet(
         ("csv",), partial(_series, "statsmodels", "co2/co2.csv"), "CO2 on Mauna Loa by the week (Keeling and Whorf)"
+    ),
+    "electricity": VectorSet(
+        ("csv",), _electricity, "electricity used in England and Wales by the hour, in megawatts (Taylor, 2003)"
     ),
     "elnino": VectorSet(
         ("csv",), partial(_series, "statsmodels", "elnino/elnino.csv"), "temperature of the sea by the month (NOAA)"

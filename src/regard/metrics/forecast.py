@@ -15,15 +15,14 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
-from numpy.typing import NDArray
 
-from regard.data.series import naive
+from regard.data.series import Matrix, mean, naive
 from regard.metrics.labels import Confusion
 
 LEVELS = tuple(number / 20 for number in range(1, 20))
 MEDIAN = LEVELS.index(0.5)
 INTERVALS = (0.8, 0.9)  # nominal coverage
-Matrix = NDArray[np.float64]
+TRUST = 20  # windows; a series may change, and few windows know less than the training part (docs/vectors.md)
 Row = tuple[str, ...]
 
 
@@ -37,6 +36,10 @@ class ForecastScore:
     crps: float
     coverage: tuple[float, ...]  # of `INTERVALS`
     steps: tuple[float, ...]  # MASE of each moment ahead
+
+    def numbers(self) -> tuple[tuple[str, float], ...]:
+        """In percent, as other scores are."""
+        return ("MASE (%)", 100 * self.mase), ("CRPS (%)", 100 * self.crps), ("sMAPE (%)", self.smape)
 
     def row(self) -> Row:
         shares = (f"{100 * share:.1f} %" for share in self.coverage)
@@ -52,8 +55,7 @@ class ForecastResult:
 
     def numbers(self) -> tuple[tuple[str, float], ...]:
         """What a forecaster is measured by."""
-        first = self.scores[0]
-        return ("MASE", first.mase), ("CRPS", first.crps), ("sMAPE", first.smape)
+        return self.scores[0].numbers()
 
     def confusions(self) -> tuple[Confusion, ...]:
         """It gives no labels."""
@@ -120,26 +122,25 @@ def _score(name: str, truths: Matrix, found: Matrix, scale: Matrix) -> ForecastS
     return ForecastScore(name, mase, smape, ranked, tuple(inside), tuple(steps.tolist()))
 
 
-def mean(values: Matrix, axis: int | None = None) -> Matrix:
-    """Of the numbers that are known; 0 where none is."""
-    real = ~np.isnan(values)
-    return np.where(real, values, 0.0).sum(axis) / np.maximum(real.sum(axis), 1)
-
-
 def quantile_loss(truths: Matrix, found: Matrix, levels: Sequence[float] = LEVELS) -> Matrix:
     """``mean_q max(q e, (q − 1) e)`` with e = truth − quantile (Koenker and Bassett, 1978): (…, Q) → (…)."""
     error, shares = truths[..., None] - found, np.array(levels)
     return np.maximum(shares * error, (shares - 1) * error).mean(-1)
 
 
-def widening(truths: Matrix, found: Matrix, share: float = INTERVALS[0]) -> float:
-    """How many times wider the intervals of forecasts (N, H, F, Q) would have to be to hold that share of the truths
-    (N, H, F): a quantile of the errors in half widths (conformal prediction, Vovk et al., 2005)."""
-    low, high = (LEVELS.index(round((1 + side * share) / 2, 2)) for side in (-1, 1))
-    half = np.maximum((found[..., high] - found[..., low]) / 2, 1e-9)
-    errors = np.abs(truths - found[..., MEDIAN]) / half
-    known = errors[~np.isnan(errors)]
-    return float(np.clip(np.quantile(known, share), 0.2, 5.0)) if known.size else 1.0
+def widening(truths: Matrix, found: Matrix) -> float:
+    """How many times wider the intervals of forecasts (N, H, F, Q) should be to hold as many of the truths (N, H, F) as
+    they say: of each interval a quantile of the errors in its half widths (conformal prediction, Vovk et al., 2005), of
+    all the geometric mean. Windows overlap: N of them know as much as N / H, and the model itself as `TRUST`."""
+    if np.isnan(truths).all():
+        return 1.0
+    median, logarithms = found[..., MEDIAN], []
+    for low in range(MEDIAN):
+        below, above = (np.maximum(np.abs(found[..., side] - median), 1e-9) for side in (low, -1 - low))
+        apart = np.where(truths < median, (median - truths) / below, (truths - median) / above)
+        logarithms.append(np.log(np.maximum(np.nanquantile(apart, 1 - 2 * LEVELS[low]), 1e-9)))
+    known = len(truths) / truths.shape[1]
+    return float(np.clip(np.exp(np.mean(logarithms) * known / (known + TRUST)), 0.2, 5.0))
 
 
 def differences(history: Matrix, season: int) -> Matrix:

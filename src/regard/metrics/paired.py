@@ -16,7 +16,7 @@ from regard.errors import DataError, ResourceError
 from regard.metrics.translation import MOST_MEMORY, USUAL, metrics_named, seeded
 from regard.settings.call import MeasureSettings
 
-LOWER_IS_BETTER = ("TER",)
+LOWER_IS_BETTER = ("TER", "perplexity/word", "perplexity/byte", "MASE (%)", "CRPS (%)", "sMAPE (%)")
 _BYTES = 17  # that a trial takes for a sentence: two choices, and one of them widened to a whole number
 
 System = tuple[str, Sequence[str]]

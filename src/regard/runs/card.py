@@ -186,8 +186,13 @@ def _limits(run: Run, summary: Summary, origin: Origin | None) -> Iterator[str]:
         yield "- It knows what was in its training text and nothing else; other domains, names and spellings go wrong."
     if summary.built_in:
         yield "- Its text is generated from a small grammar: scores come easily, and it does not know real language."
-    yield f"- Sentences longer than {run.settings.data.longest} pieces are cut and translated in parts."
-    yield "- It can leave out, add and contradict, fluently. A person who knows both languages must read what matters."
+    if run.settings.task == "forecast":
+        yield "- It takes the future to be like the past: intervals held on validation data, and need not later.\n"
+        return
+    if run.settings.task == "translate":
+        yield f"- Sentences longer than {run.settings.data.longest} pieces are cut and translated in parts."
+        fluent = "It can leave out, add and contradict, fluently."
+        yield f"- {fluent} A person who knows both languages must read what matters."
     yield "- Biases of its text are in it; none was measured.\n"
 
 

@@ -54,7 +54,7 @@ TRASH = ".trash"  # beside the runs: the runs that were removed and can be resto
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _TRASHED = re.compile(r"(.+)-(\d{8}-\d{6}(?:-\d+)?)")  # name, and the time of its removal
 _DEEPEST = 4  # folders below the one that is searched
-_LOWER = frozenset(("perplexity",))  # scores that are better when lower
+_LOWER = frozenset(("perplexity", "relative error"))  # scores that are better when lower
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from regard.serve.worker import Worker
 from regard.settings import ContextDecoderSettings, DataSettings, RecurrentModel, Settings, TransformerModel
 from regard.settings.call import DecodeSettings
 from regard.tasks.engines import check, silent
-from regard.tasks.load import load_predictor
+from regard.tasks.load import load_run
 
 # What a run was trained on and is tested on, by names without paths.
 
@@ -240,7 +240,7 @@ class Library:
             if checkpoint is not None:
                 model = at_checkpoint(path, checkpoint, self._device)
             else:
-                model = load_predictor(path, self._device, engine=self.decode.engine, tell=tell)
+                model = load_run(path, self._device, engine=self.decode.engine, tell=tell)
             return Worker(model, self.limits, on_batch=self._batch_done)
 
         try:

@@ -13,6 +13,7 @@ from regard.settings.call import TRANSLATING, DecodeSettings
 
 # Limits of single fields of a body. Those that depend on the machine are in `Limits`.
 TEXT = 5_000  # characters of a text; also the largest index of a word, layer or head
+VECTORS = 1 << 20  # characters of numbers, a picture or a sound, where a run reads these
 LINE = 1_000  # characters of a prefix, a sentence among several, an override
 WORD = 200  # characters of a word
 NAME = 100  # characters of a name
@@ -55,6 +56,7 @@ class Limits:
     """The limits of a service; `regard serve` has settings for those that depend on the machine."""
 
     text: int = TEXT  # characters of one text
+    vectors: int = VECTORS  # characters of one text of numbers, or of the contents of a picture or a sound
     texts: int = 256  # in one request
     beam: int = BEAM  # hypotheses at the most
     body: int = 2 << 20  # bytes of a request
@@ -70,17 +72,16 @@ class Limits:
     connections: int = 800  # and requests at once; below the 1,024 files that a process may usually open
     memory: int = 4 << 30  # bytes of weights in memory; the least recently used run is unloaded first
 
-    def check(self, texts: Sequence[str], where: str = "texts") -> None:
+    def check(self, texts: Sequence[str], where: str = "texts", *, vectors: bool = False) -> None:
         """Refuse too many or too long texts before any is translated."""
+        longest = self.vectors if vectors else self.text
         if len(texts) > min(self.texts, self.queue):
             most = min(self.texts, self.queue)
             raise TooLargeError(f"{where} = {len(texts):,} texts: too many at once; send at most {most:,} in a request")
         for number, text in enumerate(texts):
-            if len(text) > self.text:
+            if len(text) > longest:
                 place = f"{where}.{number}" if len(texts) > 1 else where
-                raise TooLargeError(
-                    f"{place} = {len(text):,} characters: too long; send at most {self.text:,} in a text"
-                )
+                raise TooLargeError(f"{place} = {len(text):,} characters: too long; send at most {longest:,} in a text")
 
     def decode(
         self,

@@ -30,6 +30,13 @@ def _settings(path: Path, changed: int) -> Settings:
     return Run.open(path).settings
 
 
+def check_text(library: Library, run: str, *texts: str, where: str = "text") -> None:
+    """Refuse texts that are too long for a run; one that reads vectors may be sent the contents of a file."""
+    long = any(len(text) > library.limits.text for text in texts)
+    vectors = long and settings_at(library.path(run)).text.source.kind == "vectors"
+    library.limits.check(texts, where, vectors=vectors)
+
+
 def summary_at(path: Path, name: str) -> Summary:
     """The summary of a run, made again only when something of the run has changed."""
     try:

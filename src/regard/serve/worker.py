@@ -36,12 +36,12 @@ from regard.explain.alignment import Aligner, aligner_of
 from regard.explain.doubt import Doubt, calibration_of, known_calibration
 from regard.explain.omission import is_cheap
 from regard.serve.limits import BusyError, LateError, Limits, TooLargeError
-from regard.tasks.load import Trained
+from regard.tasks.load import AnyTrained
 from regard.tasks.translator import Link, Translation, attends
 from regard.text.reading import Unknown
 from regard.text.vocabulary import UNK
 
-Model: TypeAlias = Trained
+Model: TypeAlias = AnyTrained
 # A translation and, if they were asked for, the links of each of its outputs, the aligner that read them, the doubt of
 # each output, and the words that the best one leaves out.
 Translated: TypeAlias = tuple[Translation, tuple[list[Link], ...], str, tuple[Doubt, ...], tuple[Unknown, ...]]

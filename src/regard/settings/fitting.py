@@ -176,12 +176,12 @@ def _rounded(number: float) -> int:
 def _reason(settings: Settings, corpus: Extent, machine: Machine, fitted: set[str]) -> str:
     """One line: the machine, the corpus and the limit, and what was chosen for them."""
     train, model = settings.train, settings.model
-    noun = ("pair" if settings.task == "translate" else "text") + "s" * (corpus.rows != 1)
+    noun = {"translate": "pair", "forecast": "window"}.get(settings.task, "text") + "s" * (corpus.rows != 1)
     layers = (
         f"{model.encoder_depth} + {model.decoder_depth}" if isinstance(model, TransformerModel) else f"{model.depth}"
     )
     said = {
-        "size": f"at most {settings.text.size:,} subwords",
+        "size": "" if settings.task == "forecast" else f"at most {settings.text.size:,} subwords",
         "batch": f"batches of {train.batch:,} tokens",
         "warmup": f"{train.warmup:,} steps of warm-up",
         "rate": f"a rate of {train.rate:g}{' that falls to zero' * (train.schedule in ('cosine', 'linear'))}",

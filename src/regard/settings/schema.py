@@ -592,9 +592,10 @@ class ForecastSettings(Frozen):
     loss: Literal["gaussian", "quantile"] = "gaussian"
     """Each moment is a normal distribution, and the loss its negative log-likelihood; or it is 19 quantiles, and the
     loss is that of quantile regression."""
-    scale: Literal["corpus", "window"] = "window"
+    scale: Literal["corpus", "window", "season"] = "window"
     """Numbers are brought to mean 0 and deviation 1 over the training text, or over the context of each window, so that
-    a level never seen before is read as any other."""
+    a level never seen before is read as any other; `season` divides by what the context's seasons differ by instead, so
+    that intervals are wide where they differ much."""
     anchor: Literal["none", "naive", "mean"] = "naive"
     """What is learned: the numbers as they are; what is to be added to the naive forecast; what is to be added to the
     mean of all seasons of the context."""

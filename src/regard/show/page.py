@@ -21,11 +21,8 @@ from regard.show.svg import TEMPLATES, document, style, svg
 from regard.show.svg_tree import PRUNED, WHY, reason_of, written
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from regard.explain.beam import Searched
-    from regard.explain.heatmap import HeatMap
+    from regard.explain.forecast import Forecasted
     from regard.explain.meaning import Compared
 
 
@@ -105,15 +102,15 @@ def search_section(tree: Searched) -> dict[str, Any]:
 PAIRS = 6  # lines in a chart, without the control's
 
 
-def forecast_page(quantiles: NDArray[np.float64], picture: HeatMap) -> str:
+def forecast_page(found: Forecasted) -> str:
     """A forecast as a table, with an interval of 90 %, and which moments it hangs on."""
     lines = [
-        (f"+{moment + 1}", channel + 1, *(f"{each[place]:.4g}" for place in (0, each.size // 2, -1)))
-        for moment, channels in enumerate(quantiles)
+        (f"+{moment + 1}", channel + 1, *(f"{each[place]:.4g}" for place in (0, len(each) // 2, -1)))
+        for moment, channels in enumerate(found.quantiles)
         for channel, each in enumerate(channels)
     ]
-    data = {"quantiles": quantiles.tolist()}
-    return render("forecast.html", {"title": "How a series goes on", "lines": lines, "picture": picture, "data": data})
+    about = {"title": "How a series goes on", "lines": lines, "picture": found.picture(), "data": found.plain()}
+    return render("forecast.html", about)
 
 
 def meaning_page(report: Compared) -> str:

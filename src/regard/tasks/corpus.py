@@ -211,10 +211,11 @@ def general_material(settings: Settings) -> Material | None:
     first, *others = data.general
     if not others and first.startswith("fable:"):
         return _fable(data.model_copy(update={"corpus": first}), "valid", VALID)
-    return Files(Corpus(data.general, () if others else _columns(data)))
+    return Files(Corpus(data.general, () if others else columns_of(data)))
 
 
-def _columns(data: DataSettings) -> tuple[str, ...]:
+def columns_of(data: DataSettings) -> tuple[str, ...]:
+    """The columns that the settings choose; none where they do not."""
     return tuple(column.strip() for column in data.columns.split(",")) if data.columns else ()
 
 
@@ -236,5 +237,5 @@ def _files(settings: Settings, prefix: str, purpose: str) -> Files:
             f"data: the {purpose} corpus {problem}; give {wanted}, or data.{prefix}corpus alone",
             hint="" if corpus or len(names) == 1 else hint,
         )
-    vectors = settings.text.source.kind == "vectors"
-    return Files(Corpus((corpus,) if corpus else given, _columns(data) if corpus else ()), vectors=vectors)
+    columns = columns_of(data) if corpus or settings.task == "forecast" else ()
+    return Files(Corpus((corpus,) if corpus else given, columns), vectors=settings.text.source.kind == "vectors")

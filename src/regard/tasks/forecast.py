@@ -11,6 +11,7 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, assert_never
 
 import numpy as np
@@ -119,7 +120,7 @@ class Forecast:
         return written(self.median) if len(self.quantiles) else ""
 
     def to_dict(self) -> dict[str, Any]:
-        return {"forecast": self.median.tolist(), "levels": LEVELS, "quantiles": self.quantiles.tolist()}
+        return {"forecast": self.median.tolist(), "levels": list(LEVELS), "quantiles": self.quantiles.tolist()}
 
     fields = to_dict
 
@@ -275,6 +276,14 @@ class ForecastTask(Task):
         return Windows(files, settings.forecast)
 
     @classmethod
+    def samples_of(cls, rows: Rows, most: int) -> Pairs:
+        """Evenly spaced: the first windows alone are of the oldest days."""
+        count = sum(1 for _ in rows.rows(cls.columns))
+        return [
+            (context, future) for _, (context, future) in islice(rows.rows(cls.columns), 0, None, -(-count // most))
+        ]
+
+    @classmethod
     def encoder(cls, run: Run, tokenizers: Tokenizers, train: Rows, valid: Rows) -> RowEncoder:  # noqa: ARG003
         return WindowEncoder(_vectors(tokenizers), run.settings.forecast)
 
@@ -282,7 +291,8 @@ class ForecastTask(Task):
     def build(cls, run: Run, tokenizers: Tokenizers) -> EncoderDecoder:
         vectors, settings = _vectors(tokenizers), run.settings
         channels, outputs = len(vectors.mean), head_of(settings.forecast).outputs
-        return build.forecaster(settings.model, vectors.size, 2 * channels, channels * outputs)
+        read = vectors.size + channels * (settings.forecast.anchor != "none")  # as `Window.read` has it
+        return build.forecaster(settings.model, read, 2 * channels, channels * outputs)
 
     @classmethod
     def open(cls, run: Run, tokenizers: Tokenizers, train: Examples, valid: Examples, held_out: Pairs) -> Self:
@@ -319,27 +329,28 @@ class ForecastTask(Task):
         for context, truth, each in zip(contexts, truths, found, strict=True):
             guesses = each[..., MEDIAN], naive(context, len(truth), predictor.cut.season)
             totals += [np.nansum(np.abs(truth - guess) / predictor.vectors.deviation) for guess in guesses]
-        if run is not None and loss < _calibration(run).get("loss", math.inf):
+        if run is not None and loss < _calibration(run)[0]:
             with new_file(run.calibration) as file:
                 wider = widening(np.stack(truths), np.stack(found))
                 file.write(json.dumps({"loss": loss, "widening": wider}).encode())
         share, outputs = float(100 * totals[0] / max(totals[1], 1e-9)), [written(each[..., MEDIAN]) for each in found]
-        return Scores(loss, share, "% of naive error", higher_is_better=False, written=outputs)
+        return Scores(loss, share, "relative error", higher_is_better=False, written=outputs)
 
 
 def open_forecaster(run: Run, device: str = "cpu", checkpoint_name: str | None = None) -> Forecaster:
     """A trained run, in use."""
     tokenizers, place = Tokenizers.load(run.tokenizer), torch.device(device)
     model = checkpoint.trained(lambda: ForecastTask.build(run, tokenizers), run, place, checkpoint_name)
-    wider = _calibration(run).get("widening", 1.0)
-    return Forecaster(model, _vectors(tokenizers), run.settings.forecast, place, run, wider)
+    return Forecaster(model, _vectors(tokenizers), run.settings.forecast, place, run, _calibration(run)[1])
 
 
-def _calibration(run: Run) -> dict[str, float]:
+def _calibration(run: Run) -> tuple[float, float]:
+    """The loss where intervals were measured, and what they are widened by."""
     try:
-        return {name: float(value) for name, value in json.loads(run.calibration.read_bytes()).items()}
-    except (OSError, ValueError, AttributeError, TypeError):  # there is none, or none that can be read
-        return {}
+        found = json.loads(run.calibration.read_bytes())
+        return float(found["loss"]), float(found["widening"])
+    except (OSError, ValueError, TypeError, KeyError):  # there is none, or none that can be read
+        return math.inf, 1.0
 
 
 def _vectors(tokenizers: Tokenizers) -> Vectors:

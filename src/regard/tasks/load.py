@@ -123,24 +123,33 @@ def _fingerprint(tokenizers: Tokenizers) -> tuple[str, str]:
     return tokenizers.source.fingerprint(), tokenizers.target.fingerprint()
 
 
-def load_predictor(
+def load_run(
     folder: str | Path,
     device: str = "cpu",
     *,
     engine: str = "auto",
     tell: Callable[[str], object] = silent,
     checkpoint_name: str | None = None,
-) -> Trained:
-    """The best model of a run that reads text, or that of its checkpoint ``step-N``, ready for use.
+) -> AnyTrained:
+    """The best model of a run of any task, or that of its checkpoint ``step-N``, ready for use.
 
     ``engine`` and ``tell`` are for runs that translate, as in `load`.
     """
     run = Run.open(Path(folder))
     if run.settings.task == "translate":
         return load(folder, device=device, engine=engine, tell=tell, checkpoint_name=checkpoint_name)
-    found = task_of(run.settings.task).load(run, torch.device(device), checkpoint_name)
+    return task_of(run.settings.task).load(run, torch.device(device), checkpoint_name)
+
+
+def load_predictor(folder: str | Path, device: str = "cpu", *, checkpoint_name: str | None = None) -> Trained:
+    """`load_run`, for what can be asked only of a run with words."""
+    return of_words(load_run(folder, device, checkpoint_name=checkpoint_name), folder)
+
+
+def of_words(found: AnyTrained, name: str | Path) -> Trained:
+    """Refuse a forecaster where a run with words is needed."""
     if found.task == "forecast":
-        raise ModelError(f"{folder}: is a run for task 'forecast'; use regard predict")
+        raise ModelError(f"run = {name}: forecasts numbers and has no words to ask for; predict and explain it")
     return found
 
 

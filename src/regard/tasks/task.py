@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, ClassVar, Self
 
 import torch
@@ -171,6 +172,11 @@ class Task(nn.Module, ABC):
     def material(cls, files: Files, settings: Settings) -> Material:  # noqa: ARG003
         """The rows of the user's files, or what is made of them."""
         return files
+
+    @classmethod
+    def samples_of(cls, rows: Rows, most: int) -> Pairs:
+        """The texts that validation scores and shows, with their right answers."""
+        return [(row[0], row[-1]) for _, row in islice(rows.rows(cls.columns), most)]
 
     @staticmethod
     def fault(row: Sequence[str]) -> str:  # noqa: ARG004

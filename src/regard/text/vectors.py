@@ -2,7 +2,8 @@
 
 A text denotes such a sequence, so that every reader, page and request carries it as it carries words:
 
-    [[0.1, 2], [0.3, null], [0.2, 1]]   three vectors of two numbers, one of them missing; [1, 2, 3] has one channel
+    [[0.1, 2], [0.3, null], [0.2, 1]]   three vectors of two numbers, one of them missing
+    [1, 2, 3] or 1, 2, 3 or 1 2 3       three vectors of one number
     data:image/png;base64,iVBO…         a picture, cut into square patches, line by line (JPEG too)
     data:audio/wav;base64,UklG…         a sound, as the logarithms of its energy in mel bands, a hundred times a second
     data:text/csv;base64,… or npy, npz  a table of numbers, a line a vector; an array of NumPy
@@ -19,6 +20,7 @@ import binascii
 import csv
 import io
 import json
+import re
 import wave
 import zipfile
 import zlib
@@ -146,6 +148,13 @@ class Vectors(Tokenizer):
         return found
 
 
+def is_vectors(text: str) -> bool:
+    """Whether a text looks like vectors, or like the name of a file that holds some, and not like words."""
+    plain = text.strip()
+    named = Path(plain[-8:]).suffix.lower() in MEDIA and len(plain.split()) == 1
+    return named or re.match(r"\[\s*[\[\d.n-]|data:\w+/", plain) is not None
+
+
 def inlined(text: str, folder: Path = Path()) -> str:
     """The contents of a file that is named; anything else stays as it is."""
     media = MEDIA.get(Path(text.strip()[-8:]).suffix.lower())
@@ -212,7 +221,7 @@ def _checked(values: Any, what: str) -> Matrix:
     try:
         found = np.asarray(values, np.float64)
     except (TypeError, ValueError, OverflowError) as problem:
-        raise DataError(f"{what}: not vectors of one length ({problem}); [[1, 2], [3, 4]] are two") from problem
+        raise DataError(f"{what}: not vectors of one length; [[1, 2], [3, 4]] are two") from problem
     found = found[:, None] if found.ndim == 1 else found
     if found.ndim != 2 or not found.size:
         raise DataError(f"{what}: numbers of shape {found.shape}: not a sequence of vectors; [[1, 2], [3, 4]] is one")
@@ -225,7 +234,8 @@ def _checked(values: Any, what: str) -> Matrix:
 
 def _numbers(text: str) -> Matrix:
     try:
-        content = json.loads(text)
+        plain = text.lstrip()[:1] not in ("[", "{")
+        content = list(map(float, text.replace(",", " ").split())) if plain else json.loads(text)
     except (ValueError, RecursionError) as problem:
         hint = "[[1, 2], [3, 4]] are two vectors, and a file is named by a person, not in a text"
         raise DataError(f"source = {text[:40]!r}: not numbers ({problem}); {hint}") from problem
@@ -251,6 +261,8 @@ def table(data: bytes, columns: Sequence[str] = ()) -> Matrix:
         kept = [place for place in range(first, width) if _has_numbers([_at(row, place) for row in cells])]
     for line, row in lines:
         _check_line(line, row, kept, header or [str(place) for place in range(1, width + 1)])
+    if not kept:
+        raise DataError("source (CSV): has no column of numbers; a line is a vector, a column a number of it")
     return _checked([[_at(row, place) for place in kept] for row in cells], "source (CSV)")
 
 

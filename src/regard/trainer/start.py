@@ -8,7 +8,6 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import partial
-from itertools import islice
 from pathlib import Path, PurePath
 from time import monotonic
 
@@ -363,7 +362,7 @@ def open_task(run: Run, tell: Tell) -> Task:
     train, valid = (
         _encoded(rows, encoder, run.data / name, tell) for name, rows in (("train", train_rows), ("valid", valid_rows))
     )
-    held_out = [(row[0], row[-1]) for _, row in islice(valid_rows.rows(kind.columns), HELD_OUT)]
+    held_out = kind.samples_of(valid_rows, HELD_OUT)
     train = guided(run, train_rows, tokenizers, train, ProgressLines(tell, "learning links"))
     task = kind.open(run, tokenizers, train, valid, held_out)
     _check_watched(settings.train.watch, tokenizers.source, task.longest(settings.data.longest))
@@ -385,8 +384,7 @@ def _general(run: Run, task: Task, tell: Tell) -> Task | None:
     if rows is None:
         return None
     encoder = kind.encoder(run, Tokenizers.load(run.tokenizer), rows, rows)
-    samples = [(row[0], row[-1]) for _, row in islice(rows.rows(kind.columns), HELD_OUT)]
-    return task.on(_encoded(rows, encoder, run.data / "general", tell), samples)
+    return task.on(_encoded(rows, encoder, run.data / "general", tell), kind.samples_of(rows, HELD_OUT))
 
 
 def _tell_held_out(rows: Material, kind: type[Task], tell: Tell) -> None:

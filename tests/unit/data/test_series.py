@@ -11,10 +11,13 @@ import pytest
 from numpy.typing import NDArray
 
 from regard.data.batches import collate, trimmed
+from regard.data.check import check, check_labels, check_series
+from regard.data.clean import clean, split
 from regard.data.encoding import encode_examples
 from regard.data.plan import BatchShape
 from regard.data.readers import Corpus
 from regard.data.series import Window, WindowEncoder, read_series, read_windows, seasonal_mean, windows
+from regard.data.stats import series_stats
 from regard.errors import DataError
 from regard.settings import ForecastSettings
 from regard.text.vectors import Vectors, parse, written
@@ -106,7 +109,7 @@ def test_of_two_files_the_second_goes_on(tmp_path: Path) -> None:
         list(read_windows(Corpus((both.paths[0], str(tmp_path / "later.txt"))), CUT, ""))
 
 
-@pytest.mark.parametrize("scale", ["corpus", "window"])
+@pytest.mark.parametrize("scale", ["corpus", "window", "season"])
 @pytest.mark.parametrize("anchor", ["none", "naive", "mean"])
 def test_what_is_scaled_comes_back(scale: str, anchor: str) -> None:
     cut = CUT.model_copy(update={"scale": scale, "anchor": anchor})
@@ -117,8 +120,12 @@ def test_what_is_scaled_comes_back(scale: str, anchor: str) -> None:
     scaled = way.written(future)
     np.testing.assert_allclose(way.back(scaled[:, :2, None])[..., 0], future)
     read = np.array(way.read(context, vectors.missing))
-    assert read.shape == (5, 4)
+    assert read.shape == (5, 4 if anchor == "none" else 6)
     np.testing.assert_array_equal(read[:, 3], [0, 1, 0, 0, 1])
+    if anchor == "naive":  # how far each moment is from that one season before
+        np.testing.assert_allclose(read[:, 4] * way.spread[0], [0, 0, 2, 0, 1], atol=1e-12)
+    if anchor == "mean":  # and from the mean of those a season apart: of 1, 3 and 4, and of 2 and 2
+        np.testing.assert_allclose(read[:, 4] * way.spread[0], np.array([-5, 0, 1, 0, 4]) / 3, atol=1e-12)
     nothing = np.full((5, 2), np.nan)
     np.testing.assert_allclose(Window.of(nothing, vectors, cut).level, [3, 0])
 
@@ -142,3 +149,51 @@ def test_a_batch_has_vectors_on_both_sides() -> None:
     assert encoder.fingerprint() != WindowEncoder(encoder.vectors, CUT).fingerprint()
     with pytest.raises(DataError, match="2 channels"):
         encoder.encode(("[[1, 2]]", "[[1, 2]]"))
+
+
+def sounds(folder: Path) -> Path:
+    """A table that names files, of which one is missing, one is of another width and one is no array."""
+    for name, width in (("a", 2), ("b", 2), ("c", 3)):
+        np.save(folder / f"{name}.npy", np.arange(4.0 * width).reshape(4, width))
+    (folder / "d.npy").write_bytes(b"no array")
+    named = ("a.npy", "b.npy", "none.npy", "c.npy", "d.npy", "[[1, 2], [3]]", "[[1, 2]]")
+    (folder / "rows.tsv").write_text("".join(f"{text}\tlow\n" for text in named))
+    return folder / "rows.tsv"
+
+
+def test_vectors_are_checked_as_they_would_be_read(tmp_path: Path) -> None:
+    corpus = Corpus((str(sounds(tmp_path)),))
+    for report in (check(corpus), check_labels(corpus, ("text", "label"), lambda _: "")):
+        (found,) = report.findings
+        assert (found.kind, found.count) == ("format", 4)
+        notes = [example.note for example in found.examples]
+        assert "none.npy: cannot be read" in notes[0]
+        assert notes[1] == "3 numbers a vector; the first has 2"
+        assert "not an array of NumPy" in notes[2]
+        assert "not vectors of one length" in notes[3]
+
+
+def test_a_clean_copy_and_a_split_name_the_same_files(tmp_path: Path) -> None:
+    corpus = Corpus((str(sounds(tmp_path)),))
+    out = tmp_path / "out"
+    report = clean(corpus, out / "clean.source", out / "clean.target", out / "dropped.tsv")
+    assert report.dropped == {"format": 4}
+    assert (out / "clean.source").read_text().splitlines() == ["../a.npy", "../b.npy", "[[1, 2]]"]
+    assert check(Corpus((str(out / "clean.source"), str(out / "clean.target")))).clean
+    split(corpus, tmp_path / "parts", valid=1, test=1)
+    lines = [line for part in (tmp_path / "parts").glob("*.source") for line in part.read_text().splitlines()]
+    assert sorted(lines)[:2] == ["../a.npy", "../b.npy"]
+
+
+def test_series_are_checked_and_counted_by_channel(tmp_path: Path) -> None:
+    (tmp_path / "air.csv").write_text("year,a,b,c\n1950,1,7,\n1951,,7,\n1952,3,7,\n")
+    np.savez(tmp_path / "air.npz", first=np.array([[1.0, 7, np.nan], [np.nan, 7, np.nan], [3, 7, np.nan]]))
+    report = check_series(Corpus((str(tmp_path / "air.npz"),)))
+    assert [(each.kind, each.examples[0].note) for each in report.findings] == [
+        ("identical", "channel 2 is always 7"),
+        ("empty", "channel 3 has no number"),
+    ]
+    first, second, third = series_stats(Corpus((str(tmp_path / "air.csv"),)))
+    assert (first.moments, first.missing, first.mean, first.least, first.most) == (3, 1, 2.0, 1.0, 3.0)
+    assert second.deviation == 0.0
+    assert (third.missing, np.isnan(third.mean)) == (3, True)

@@ -51,7 +51,7 @@ def test_mase_is_one_where_errors_are_those_of_the_naive_forecast() -> None:
     assert mine.crps == pytest.approx(1.0)  # of a certain forecast it is the absolute error, in units of MASE
     assert mine.coverage == (0.0, 0.0)
     assert [one.name for one in found.scores] == ["mine", "naive"]
-    assert found.numbers()[0] == ("MASE", mine.mase)
+    assert found.numbers()[0] == ("MASE (%)", 100 * mine.mase)
 
 
 def test_a_season_adds_a_baseline_and_missing_truths_count_nowhere() -> None:
@@ -86,3 +86,12 @@ def test_intervals_are_widened_until_they_hold_what_they_say() -> None:
         found = np.broadcast_to(wide * normal, (4001, 1, 1, len(LEVELS)))
         assert widening(truths, found) == pytest.approx(1 / wide, rel=0.05)
     assert widening(np.full((1, 1, 1), np.nan), found[:1]) == 1.0
+
+
+def test_few_windows_change_intervals_little() -> None:
+    """Half of what they say, where they are as many as the model counts for: of one moment each, or overlapping."""
+    chance, normal = np.random.default_rng(4), np.array([NormalDist().inv_cdf(level) for level in LEVELS])
+    for windows, moments in ((20, 1), (60, 3)):
+        truths = chance.normal(size=(windows, moments, 50))
+        found = np.broadcast_to(0.25 * normal, (*truths.shape, len(LEVELS)))
+        assert widening(truths, found) == pytest.approx(2.0, rel=0.1)

@@ -652,7 +652,7 @@ REFUSED: list[tuple[str, str, int, dict[str, Any], str]] = [
         {"text": CAT, "edits": [{"kind": "mask-word", "word": 9}]},
         "word = 9: the sentence has no such word",
     ),
-    ("trace", "heads", 400, {"text": "x" * 6000}, "text: "),
+    ("trace", "heads", 413, {"text": "x" * 6000}, "text = 6,000 characters: too long; send at most 5,000"),
     ("trace", "heads", 400, {"text": CAT, "surprise": 1}, "surprise: "),
     ("trace", "heads", 400, {"text": CAT, "edits": [{"kind": "force-prefix", "prefix": "\ud800"}]}, "body: "),
     ("trace", "tag", 404, {"text": CAT, "target": "x"}, "target: run 'tag' does not translate"),
@@ -702,13 +702,13 @@ def test_a_gradient_for_each_of_too_many_pieces_is_refused(
 
 def test_a_checkpoint_that_is_named_is_loaded_once_and_counted(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     loaded: list[str] = []
-    kept = inside.load_predictor
+    kept = inside.load_run
 
     def watched(*arguments: Any, **named: Any) -> Any:
         loaded.append(named["checkpoint_name"])
         return kept(*arguments, **named)
 
-    monkeypatch.setattr(inside, "load_predictor", watched)
+    monkeypatch.setattr(inside, "load_run", watched)
     library = Library(folder)
     with TestClient(create_app(library), base_url="http://localhost") as client:
         body = {"run": "heads", "text": CAT, "checkpoint": "step-1"}

@@ -28,7 +28,7 @@ from regard.serve.limits import BusyError, LateError, Limits, TooLargeError
 from regard.serve.pairs import summary_at
 from regard.serve.worker import Worker
 from regard.tasks.language import Writer
-from regard.tasks.load import load, load_predictor
+from regard.tasks.load import load, load_run
 from regard.tasks.translator import Translator
 from regard.text import ByteTokenizer
 
@@ -511,7 +511,7 @@ def test_a_run_that_changes_while_it_is_read_is_asked_for_again(folder: Path, mo
     def gone(*_: object, **__: object) -> None:
         raise FileNotFoundError("step-60")
 
-    monkeypatch.setattr("regard.serve.library.load_predictor", gone)
+    monkeypatch.setattr("regard.serve.library.load_run", gone)
     with pytest.raises(ResourceError, match="run = plain: changed while it was read; ask again"):
         run(lambda: Library(folder).worker("plain"))
 
@@ -541,9 +541,9 @@ def test_loading_has_all_threads_and_leaves_none_behind(trained: Path, monkeypat
 
     def load_and_look(*arguments: Any, **named: Any) -> Any:
         seen.append((threading.current_thread(), torch.get_num_threads()))
-        return load_predictor(*arguments, **named)
+        return load_run(*arguments, **named)
 
-    monkeypatch.setattr("regard.serve.library.load_predictor", load_and_look)
+    monkeypatch.setattr("regard.serve.library.load_run", load_and_look)
     run(lambda: Library(named=[trained]).worker(trained.name))
     ((thread, count),) = seen
     assert count == torch.get_num_threads()

@@ -196,7 +196,8 @@ def test_a_damaged_description_is_refused(change: dict[str, object], problem: st
         ("data:video/mp4;base64,AAAA", "cannot be read"),
         ("data:application/x-npy;base64,AAAA", "not an array"),
         (inline("text/csv", b"\xff\xfe\xff"), "not CSV"),
-        (inline("text/csv", b"a,b\n"), "not a sequence of vectors"),
+        (inline("text/csv", b"a,b\n"), "has no column of numbers"),
+        (inline("text/csv", b"a,b\n1,2\n3,4o\n"), "line 3: b = '4o': not a number; leave it empty"),
         (sound(np.zeros(0)), "without samples"),
         (array(np.zeros((1 << 12, (1 << 12) + 1), np.uint8)), "at most 16,777,216"),
         (png(np.zeros((2400, 2400), np.uint8)), "a picture of 2400 × 2400"),
@@ -341,6 +342,20 @@ def test_series_are_cut_into_three(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     parts = [(folder / f"{split}.csv").read_text().splitlines() for split in ("train", "valid", "test")]
     assert [len(part) for part in parts] == [7, 3, 3]
     assert parts[1] == ["time,value", "1953,3", "1953,3"]
+
+
+def test_half_hours_are_read_from_a_file_of_python_that_is_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "pmdarima" / "datasets").mkdir(parents=True)
+    code = "raise SystemExit\nrslt = np.array([\n    10, 20, 30,\n    40, 50, 60, 70, 80, 90, 100]).astype(dtype)\n"
+    (tmp_path / "pmdarima" / "datasets" / "taylor.py").write_text(code)
+    found = type("Spec", (), {"origin": str(tmp_path / "pmdarima" / "__init__.py")})()
+    monkeypatch.setattr("regard.fable.sets.find_spec", lambda _: found)
+    folder = write_set("electricity", tmp_path / "electricity", 1, 1)
+    parts = [(folder / f"{split}.csv").read_text().splitlines()[1:] for split in ("train", "valid", "test")]
+    assert parts[0] == ["2000-06-05 00:00:00,15", "2000-06-05 01:00:00,35", "2000-06-05 02:00:00,55"]
+    assert (parts[1], parts[2]) == (["2000-06-05 03:00:00,75"], ["2000-06-05 04:00:00,95"])
 
 
 def test_arrays_of_several_names_are_told_apart() -> None:

@@ -10,11 +10,12 @@ from typing import Annotated, Literal, TypeVar, get_args
 from fastapi import APIRouter, Request, Response
 from pydantic import Field, JsonValue
 
-from regard.errors import DataError
+from regard.errors import DataError, ModelError
 from regard.explain.answer import Answer, OfSentence, Sentence
 from regard.explain.attribution import METHODS, POINTS, check_method
 from regard.explain.beam import Searched, drawn, search_tree
 from regard.explain.edits import MOST, from_data
+from regard.explain.forecast import Forecasted, over_time
 from regard.explain.importance import Attribution, attribute
 from regard.explain.look import Looked, look
 from regard.explain.meaning import Compared, compare_meanings
@@ -25,15 +26,21 @@ from regard.explain.walkthrough.step import Walkthrough
 from regard.explain.walkthrough.walk import walk_text
 from regard.serve.answers import Problem
 from regard.serve.library import Library
-from regard.serve.limits import BEAM, LINE, NAME, SENTENCES, TEXT, WORD, Body
+from regard.serve.limits import BEAM, LINE, NAME, SENTENCES, TEXT, VECTORS, WORD, Body
+from regard.serve.pairs import check_text
 from regard.serve.routes.translate import Decode
 from regard.serve.worker import Model
 from regard.settings.call import DRAWN, LOOKED
+from regard.tasks.load import Trained, of_words
 from regard.text.reading import Unknown
 from regard.text.sentences import cut
 
 _RUN = Field(description="Name of a run.", max_length=NAME, examples=["demo"])
-_TEXT = Field(description="The sentence to look into.", max_length=TEXT, examples=["the black cat sleeps"])
+_TEXT = Field(
+    description=f"The sentence to look into, of at most {TEXT:,} characters; or vectors, where a run reads these.",
+    max_length=VECTORS,
+    examples=["the black cat sleeps"],
+)
 _SENTENCE = Field(default=0, ge=0, le=TEXT, description="Which sentence of the text, if there are several.")
 
 
@@ -93,6 +100,17 @@ class ImportanceBody(LookBody):
     points: int = Field(default=POINTS, ge=2, le=64, description="Steps of integrated gradients.")
 
 
+class ForecastBody(Body):
+    """A series, and what its forecast is to be explained by."""
+
+    run: str = _RUN
+    text: str = Field(description="Numbers, or the contents of a file.", max_length=VECTORS, examples=["[1, 2, 3]"])
+    method: str = Field(default="", max_length=NAME, description="attention or gradient; empty: what there is.")
+    checkpoint: str | None = Field(
+        default=None, max_length=NAME, description="A checkpoint of the run instead of the best.", examples=[None]
+    )
+
+
 class MapBody(LookBody):
     """A sentence, and a part of the model whose numbers are wanted."""
 
@@ -147,30 +165,33 @@ UNKNOWN = "<unk>"  # as a search writes it
 router = APIRouter(prefix="/api/v1", tags=["look inside"], responses=PROBLEMS)  # type: ignore[arg-type]
 
 
-async def answered(request: Request, run: str, question: Callable[[Model], Answer]) -> Response:
+async def answered(request: Request, run: str, question: Callable[[Trained], Answer]) -> Response:
     """Answer a question about a run; the thread of its model computes the answer and writes its JSON."""
     worker = await request.app.state.library.worker(run, None)
-    return Response(await worker.call(lambda model: question(model).to_json()), media_type="application/json")
+    content = await worker.call(lambda model: question(of_words(model, run)).to_json())
+    return Response(content, media_type="application/json")
 
 
-async def look_into(request: Request, body: LookBody, view: Callable[[Model, Looked], View]) -> Response:
+async def look_into(request: Request, body: LookBody, view: Callable[[Trained, Looked], View]) -> Response:
     """A view of one output. Several views of the same output need one search."""
     library: Library = request.app.state.library
+    check_text(library, body.run, body.text)
     worker = await library.worker(body.run, body.checkpoint)
     edits = from_data(body.edits)
     fields = body.model_dump(include={"beam"}, exclude_unset=True)
     decode = library.limits.decode(library.decode, fields, body.decode, known=LOOKED, what="what is looked into")
 
-    def work(model: Model) -> bytes:
+    def work(found: Model) -> bytes:
+        model = of_words(found, body.run)
         searched = model.task == "translate" and body.target is None and not edits
         how = decode if searched or body.decode is not None else None  # `look` refuses it where nothing is searched
 
         def viewed(text: str) -> View:
             question = text, body.target, body.rank, edits
-            found = worker.cached((question, how), lambda: look(model, *question, decode=how, name=body.run))
-            return view(model, found)
+            looked = worker.cached((question, how), lambda: look(model, *question, decode=how, name=body.run))
+            return view(model, looked)
 
-        return about_sentence(model, body.text, body.sentence, viewed, lambda found: found.output).to_json()
+        return about_sentence(model, body.text, body.sentence, viewed, lambda looked: looked.output).to_json()
 
     return Response(await worker.call(work), media_type="application/json")
 
@@ -207,16 +228,32 @@ async def map_parts(request: Request, body: MapBody) -> Response:
     return await look_into(request, body, lambda _, looked: map_model(looked, body.part))
 
 
+@router.post("/forecast", response_model=Forecasted)
+async def forecast(request: Request, body: ForecastBody) -> Response:
+    """How a series goes on, beside the naive forecast, and which moments of it each moment ahead hangs on."""
+    library: Library = request.app.state.library
+    check_text(library, body.run, body.text)
+
+    def work(model: Model) -> bytes:
+        if model.task != "forecast":
+            raise ModelError(f"run = {body.run}: does not forecast; ask /api/v1/trace")
+        return over_time(model, body.text, body.method, body.run).to_json()
+
+    worker = await library.worker(body.run, body.checkpoint)
+    return Response(await worker.call(work), media_type="application/json")
+
+
 @router.post("/beam", response_model=Searched)
 async def beam(request: Request, body: BeamBody) -> Response:
     """The tree of a search: what was kept, what was pruned and why, and the outputs of other beam sizes."""
     library: Library = request.app.state.library
+    check_text(library, body.run, body.text)
     fields = body.model_dump(include={"beam", "length_penalty", "prefix"}, exclude_unset=True)
     decode = library.limits.decode(library.decode, fields, body.decode, known=DRAWN, what="the tree of a search")
     rule = replace(drawn(decode), best=decode.beam)
     own = body.prefix if body.decode is None else body.decode.prefix or body.prefix
 
-    def work(model: Model) -> Searched:
+    def work(model: Trained) -> Searched:
         prefix = decode.prefix if model.task == "translate" else own  # the service's default is for translations
         tree = partial(search_tree, model, rule=rule, prefix=prefix)
         return about_sentence(model, body.text, body.sentence, tree, lambda found: found.text)
@@ -229,7 +266,7 @@ async def meaning(request: Request, body: MeaningBody) -> Response:
     """One word in several sentences through the layers of the encoder."""
     folder = request.app.state.library.path(body.run)
 
-    def work(model: Model) -> Compared:
+    def work(model: Trained) -> Compared:
         return compare_meanings(
             model, body.word, body.sentences, control=body.control, neighbours=body.neighbours, folder=folder
         )
@@ -241,9 +278,10 @@ async def meaning(request: Request, body: MeaningBody) -> Response:
 async def walkthrough(request: Request, body: WalkthroughBody) -> Response:
     """The computation for one sentence, with the run's own numbers."""
     library: Library = request.app.state.library
+    check_text(library, body.run, body.text)
     how = library.limits.decode(library.decode, {}, body.decode, known=LOOKED, what="what is looked into")
 
-    def work(model: Model) -> Walkthrough:
+    def work(model: Trained) -> Walkthrough:
         decode = how if model.task == "translate" or body.decode is not None else None  # other models refuse it
         places = body.model_dump(include={"layer", "head", "word", "side"})
         walk = partial(walk_text, model, **places, decode=decode)
@@ -256,7 +294,7 @@ async def walkthrough(request: Request, body: WalkthroughBody) -> Response:
 
 
 def about_sentence(
-    model: Model, text: str, number: int, answer: Callable[[str], Found], output: Callable[[Found], str]
+    model: Trained, text: str, number: int, answer: Callable[[str], Found], output: Callable[[Found], str]
 ) -> Found:
     """The answer about one sentence of a text, counted from 0, with remarks on its output. Models that do not translate
     read a text whole."""
@@ -268,7 +306,7 @@ def about_sentence(
     return replace(found, sentences=sentences, sentence=number, unknown=unknown, warning=warning)
 
 
-def _remarks(model: Model, text: str, output: str) -> tuple[tuple[Unknown, ...], str]:
+def _remarks(model: Trained, text: str, output: str) -> tuple[tuple[Unknown, ...], str]:
     """Words that a translator has never seen, and its warnings."""
     if model.task != "translate":
         return (), ""

@@ -1,4 +1,4 @@
-"""``/api/v1/predict``: tags, classes or continuations by runs that do not translate."""
+"""``/api/v1/predict``: tags, classes, continuations or forecasts by runs that do not translate."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pydantic import BaseModel, Field
 from regard.errors import ModelError
 from regard.serve.library import Library
 from regard.serve.limits import BEAM, LENGTH, NAME, Body
+from regard.serve.pairs import check_text
 from regard.serve.routes.translate import Decode
 from regard.serve.worker import Model
 from regard.settings.call import CONTINUED, DecodeSettings
@@ -20,10 +21,16 @@ from regard.text.reading import Unknown, unseen
 
 
 class PredictBody(Body):
-    """Texts for a tagger, a classifier or a language model."""
+    """Texts for a tagger, a classifier or a language model, or series for a forecaster."""
 
     run: Annotated[str, Field(max_length=NAME, description="The name of a run.", examples=["tagger"])]
-    texts: Annotated[list[str], Field(description="Each by itself.", examples=[["the black cat ate the mouse"]])]
+    texts: Annotated[
+        list[str],
+        Field(
+            description="Each by itself; a series is `[1, 2, 3]`, or the contents of a CSV file.",
+            examples=[["the black cat ate the mouse"]],
+        ),
+    ]
     length: Annotated[int, Field(ge=1, le=LENGTH, description="Language models: pieces to generate at the most.")] = 40
     beam: Annotated[int, Field(ge=1, le=BEAM, description="Language models: hypotheses; 1 is greedy.")] = 1
     sample: Annotated[bool, Field(description="Language models: sample instead of searching.")] = False
@@ -80,10 +87,10 @@ router = APIRouter(prefix="/api/v1/predict", tags=["predict"])
 
 @router.post("")
 async def predict(request: Request, body: PredictBody) -> PredictAnswer:
-    """Predict with a tagger, a classifier or a language model."""
+    """Predict with a tagger, a classifier, a language model or a forecaster."""
     started = time.perf_counter()
     library: Library = request.app.state.library
-    library.limits.check(body.texts)
+    check_text(library, body.run, *body.texts, where="texts")
     fields = body.model_dump(include={"length", "beam", "sample", "temperature", "seed"}, exclude_unset=True)
     usual = DecodeSettings(**{"beam": 1} | library.decode.model_dump(exclude_unset=True))
     what = "continuing a text"

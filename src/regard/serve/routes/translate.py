@@ -14,6 +14,7 @@ from regard.explain.doubt import Doubt
 from regard.explain.look import WordLink
 from regard.serve.library import Library
 from regard.serve.limits import BEAM, LINE, NAME, Body
+from regard.serve.pairs import check_text
 from regard.serve.worker import Translated
 from regard.settings.call import DecodeSettings
 from regard.text.reading import Unknown
@@ -85,7 +86,7 @@ async def translate(request: Request, body: TranslateBody) -> TranslateAnswer:
     """Translate texts with one run. Waiting texts of all clients share batches."""
     started = time.perf_counter()
     library: Library = request.app.state.library
-    library.limits.check(body.texts)
+    check_text(library, body.run, *body.texts, where="texts")
     fields = body.model_dump(include={"beam", "best", "prefix"}, exclude_unset=True)
     options = Options.of(library.limits.decode(library.decode, fields, body.decode))
     worker = await library.worker(body.run)

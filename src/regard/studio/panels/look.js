@@ -21,6 +21,7 @@ import {added, editedWords, editsOf, lasting, removed, wordsAfter, written} from
 import {editForms} from "./look/forms.js";
 import {pictureCard} from "./look/picture.js";
 import {rowEditor} from "./look/row.js";
+import {SeriesPage} from "./look/series.js";
 import {sentenceCard} from "./look/sentence.js";
 import {sourceCard} from "./look/source.js";
 import {headStrip, strandsOf} from "./look/strip.js";
@@ -33,24 +34,38 @@ const LEAD =
 const WIDE = 24; // columns from which a picture needs the whole page
 const REMEMBERED = 12; // answers, so that back is at once
 
-export const tasks = ["translate", "tag", "classify", "language"];
+export const tasks = ["translate", "tag", "classify", "language", "forecast"];
 export const nothing = "There is nothing to look into yet.";
 
 export async function mount(root, {values, runs}) {
   await sheet("panels/look.css");
-  root.append(pageHead("Look inside", LEAD));
-  const page = new Look(root, usable(runs, ...tasks));
-  const text = values.text ?? (await beginning(chosen(page.runs, values.run)));
-  page.update({...values, text});
-  return {update: (next) => page.update(next), leave: () => page.leave()};
+  const able = usable(runs, ...tasks);
+  /** @type {Look | SeriesPage | undefined} */
+  let page;
+  let asked = 0;
+  const show = async (next) => {
+    const mine = ++asked;
+    const run = chosen(able, next.run);
+    const Page = run.task === "forecast" ? SeriesPage : Look;
+    if (!(page instanceof Page)) {
+      page?.leave();
+      root.replaceChildren();
+      page = new Page(root, able, show);
+    }
+    const text = next.text ?? (await beginning(run));
+    return mine === asked ? page.update({...next, text}) : undefined;
+  };
+  await show(values);
+  return {update: show, leave: () => page?.leave()};
 }
 
 class Look {
   /** @type {object[]} */ edits;
   /** @type {any} import("./look/view.js").View, where there is attention */ view;
 
-  constructor(root, runs) {
+  constructor(root, runs, show) {
     this.runs = runs;
+    this.showPage = show;
     this.ask = latest();
     this.answers = new Map();
     const onedit = (...edits) => this.change({edits: written(added(this.edits, ...edits))});
@@ -103,7 +118,7 @@ class Look {
       this.found,
       this.bar.node,
     );
-    root.append(this.form.node, this.body);
+    root.append(pageHead("Look inside", LEAD), this.form.node, this.body);
   }
 
   /** Show what the address says. */
@@ -130,7 +145,7 @@ class Look {
   change(values) {
     const next = {...this.values, run: this.run.name, ...values};
     write("look", next);
-    this.update(next);
+    this.showPage(next);
   }
 
   /** Another sentence or another run: what counted the old words goes, and with another run all edits do. */
@@ -139,7 +154,10 @@ class Look {
     const same = values.run === this.run.name && values.text === (this.values.text ?? "");
     const model = values.run === this.run.name ? {} : {side: "", layer: "", head: "", gate: "", cells: ""};
     const place = same ? {} : {sentence: ""};
-    this.change({...values, ...model, ...place, edits: same ? this.values.edits : written(edits)});
+    const other = this.runs.find(({name}) => name === values.run);
+    const alike = other.vectors === this.run.vectors && other.task !== "forecast"; // a sentence is no picture
+    const text = alike ? {} : {text: undefined};
+    this.change({...values, ...text, ...model, ...place, edits: same ? this.values.edits : written(edits)});
   }
 
   question() {

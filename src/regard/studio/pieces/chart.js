@@ -25,9 +25,10 @@ const MOST_MARKED = 24; // points of a series that get a marker each
 const [GAP, LINE] = [8, 16];
 
 /**
- * @typedef {{x: number, y: number | null, low?: number, high?: number, note?: string}} Point
- * @typedef {{name: string, points: Point[], hue?: number, dashed?: boolean}} Series  `hue`: a colour and marker other
- *   than that of its place among the series
+ * @typedef {{x: number, y: number | null, low?: number, high?: number, near?: number[], note?: string}} Point  `near`:
+ *   the ends of a second interval within the first
+ * @typedef {{name: string, points: Point[], hue?: number, dashed?: boolean, band?: boolean}} Series  `hue`: a colour and
+ *   marker other than that of its place among the series; `band`: intervals are a surface, not bars
  * @param {{title: string, height?: number, digits?: number,
  *   x: {label: string, names?: string[], log?: boolean, whole?: boolean},
  *   y: {label: string, log?: boolean, zero?: boolean, low?: number, high?: number, most?: number}}} options
@@ -44,6 +45,7 @@ class LineChart {
   constructor(options) {
     this.options = options;
     this.series = [];
+    this.shades = [];
     this.tip = element("output.tip", {hidden: true, "aria-hidden": "true"});
     this.names = element("div.names");
     this.stage = element("div.stage", {
@@ -62,9 +64,10 @@ class LineChart {
     this.observer.observe(this.stage);
   }
 
-  /** @param {Series[]} series */
-  show(series) {
+  /** @param {Series[]} series  @param {number[][]} [shades] x and strength, from 0 to 1, of columns behind the lines */
+  show(series, shades = []) {
     this.series = series;
+    this.shades = shades;
     this.node.shown = series;
     this.names.replaceChildren(...(series.length > 1 ? series.map(nameTag) : []));
     const open = this.foot.querySelector("details")?.open ?? false;
@@ -92,7 +95,23 @@ class LineChart {
     const lines = this.series.map((one, number) =>
       this.line(one, number, dodge * (number - (this.series.length - 1) / 2)),
     );
-    this.stage.replaceChildren(svg("svg", {"aria-hidden": "true", ...size}, this.grid(x, y, box), this.rule, lines));
+    const behind = [this.columns(box), this.grid(x, y, box), this.rule];
+    this.stage.replaceChildren(svg("svg", {"aria-hidden": "true", ...size}, behind, lines));
+  }
+
+  columns({top, bottom}) {
+    return this.shades.map(([x, strength]) => {
+      const [left, right] = [this.across(x - 0.5), this.across(x + 0.5)];
+      const size = {x: left, width: right - left, y: top, height: bottom - top};
+      return svg("rect", {class: "shade", ...size, "fill-opacity": strength.toFixed(3)});
+    });
+  }
+
+  /** The surface between two ends of each point. */
+  band(points, ends, kind) {
+    const there = points.filter((point) => ends(point).every((end) => end != null));
+    const side = (which) => there.map((point) => `${this.across(point.x)} ${this.up(ends(point)[which])}`);
+    return svg("path", {class: kind, d: `M${[...side(0), ...side(1).reverse()].join("L")}Z`});
   }
 
   axes() {
@@ -133,7 +152,7 @@ class LineChart {
 
   /** How far apart series stand at one place: not at all without intervals. */
   dodge() {
-    if (!this.series.some(({points}) => points.some((point) => point.low != null))) return 0;
+    if (!this.series.some(({points, band}) => !band && points.some((point) => point.low != null))) return 0;
     const pixels = this.places.map(this.across);
     const room = Math.min(this.width, ...pixels.slice(1).map((place, before) => place - pixels[before]));
     return Math.min(10, (0.6 * room) / this.series.length);
@@ -153,7 +172,7 @@ class LineChart {
       const [x, y] = [this.across(point.x) + shift, this.up(point.y)];
       path += `${pen}${x.toFixed(1)} ${y.toFixed(1)}`;
       pen = "L";
-      if (point.low != null && point.high != null) {
+      if (point.low != null && point.high != null && !series.band) {
         const [low, high] = [this.up(point.low), this.up(point.high)];
         intervals.push(svg("path", {class: "interval", d: `M${x - 3} ${low}h6M${x} ${low}V${high}m-3 0h6`}));
       }
@@ -166,6 +185,8 @@ class LineChart {
     return svg(
       "g",
       {class: `s${number % HUES}`},
+      series.band ? this.band(points, ({low, high}) => [low, high], "band") : null,
+      series.band ? this.band(points, ({near = []}) => [near[0], near[1]], "band near") : null,
       intervals,
       path ? svg("path", {class: "path", d: path, "stroke-dasharray": dash}) : null,
       markers,

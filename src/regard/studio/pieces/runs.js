@@ -12,13 +12,15 @@ export const TASKS = {
   tag: {does: "tags words", page: "runs", verb: "Tag words"},
   classify: {does: "classifies texts", page: "runs", verb: "Classify"},
   language: {does: "continues texts", page: "runs", verb: "Continue a text"},
+  forecast: {does: "forecasts series", page: "runs", verb: "Forecast"},
 };
 
 /**
  * A run as /api/v1/runs has it.
  * @typedef {{name: string, state: string, note: string, task: string, preset: string, architecture: string,
  *   parameters: number | null, score: number | null, score_name: string, changed: number, corpus: string, test: string,
- *   origin: string, languages: {source: string, target: string} | null, best: boolean, pinned: boolean, fixed: boolean}} Run
+ *   origin: string, languages: {source: string, target: string} | null, best: boolean, pinned: boolean, fixed: boolean,
+ *   vectors: boolean}} Run  `vectors`: it reads numbers, pictures or sounds
  */
 
 /** Runs that a page can use: those with weights, of some tasks; without any named, of every task. */
@@ -144,10 +146,13 @@ export function describe(run) {
     .join(" · ");
 }
 
+/** Scores that are better when lower. */
+export const LOWER = ["perplexity", "relative error"];
+
 /** "BLEU 99.1", "accuracy 91.5 %", "perplexity 12.3" */
 export function scored({score, score_name: measure}) {
   if (score == null) return "";
-  return `${measure} ${score.toFixed(1)}${measure === "accuracy" ? " %" : ""}`;
+  return `${measure} ${score.toFixed(1)}${["accuracy", "relative error"].includes(measure) ? " %" : ""}`;
 }
 
 export const stateWord = (state) => (state === "interrupted" ? "stopped" : state);

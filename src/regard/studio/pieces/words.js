@@ -7,6 +7,7 @@ export const TERMS = [
   ["chrF2", "Like BLEU, but for sequences of letters: kinder to endings."],
   ["accuracy", "The share of labels that are right."],
   ["perplexity", "Among how many equally likely words the model would have to guess: lower is better, 1 is certain."],
+  ["relative error", "How wrong a forecaster is, in percent of the naive forecast, which repeats the last season: lower is better, below 100 it is worth its name."],
   ["loss", "How surprised the model is by the right answer, per piece, in nats (a unit of information, 1.44 bits): lower is better."],
   ["beam", "How many unfinished translations the search keeps at each step. 1 is greedy: always the likeliest next word."],
   ["encoder", "The half of a translator that reads: it makes a vector for each piece of the source."],

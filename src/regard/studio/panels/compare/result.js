@@ -8,7 +8,7 @@ import {sideBySide} from "./inside.js";
 
 const LEVEL = 0.05; // a smaller p is called significant
 const SIGNS = "*†‡§¶abcdefghijklmnopqrstuvwxyz";
-const LOWER = ["TER", "perplexity/word", "perplexity/byte"];
+const LOWER = ["TER", "perplexity/word", "perplexity/byte", "MASE (%)", "CRPS (%)", "sMAPE (%)"];
 
 /** @param {any} found as `regard compare --json` has it */
 export function comparisonResult(found, runs) {

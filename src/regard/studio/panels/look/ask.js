@@ -5,8 +5,11 @@ import {element} from "../../element.js";
 import {field} from "../../pieces/forms.js";
 import {folding, saidRun, saidText} from "../../pieces/question.js";
 import {runPicker} from "../../pieces/runs.js";
+import {trouble} from "../../pieces/trouble.js";
+import {called, fileButton, isVectors} from "../../pieces/vectors.js";
 import {EXAMPLES, examplesOf} from "../runs/attempt.js";
 
+const said = (text) => (isVectors(text) ? element("span.said", called(text)) : saidText(text));
 const RANKS = ["the best", "the second best", "the third", "the fourth", "the fifth"];
 
 /** @param {{runs: import("../../pieces/runs.js").Run[], onask: (values: object) => void}} about */
@@ -18,7 +21,7 @@ export function questionForm({runs, onask}) {
     autocapitalize: "off",
     spellcheck: "false",
     autocomplete: "off",
-    maxlength: 5000,
+    maxlength: 1000000,
     placeholder: "a sentence…",
     dir: "auto",
   });
@@ -51,7 +54,9 @@ export function questionForm({runs, onask}) {
     if (run.value !== name) return;
     examples.replaceChildren(
       element("span.note", "Try "),
-      ...texts.map((each) => element("button.small", {onclick: () => ((text.value = each), ask())}, each)),
+      ...texts.map((each) =>
+        element("button.small", {onclick: () => ((text.value = each), ask())}, isVectors(each) ? called(each) : each),
+      ),
     );
   };
   const more = element(
@@ -75,7 +80,13 @@ export function questionForm({runs, onask}) {
     examples,
     more,
   );
-
+  const wrong = element("div");
+  const file = fileButton(
+    form,
+    (found) => (wrong.replaceChildren(), (text.value = found), ask()),
+    (problem) => wrong.replaceChildren(trouble(problem)),
+  );
+  form.append(file, wrong);
   const node = folding(form);
   const fill = async (name, wanted) => {
     checkpoint.replaceChildren(
@@ -105,7 +116,7 @@ export function questionForm({runs, onask}) {
         rank.value !== "0" && RANKS[rank.value],
         checkpoint.value,
       ].filter(Boolean);
-      node.fold(saidRun(run.value), saidText(text.value), ...other.map((words) => element("span.note", words)));
+      node.fold(saidRun(run.value), said(text.value), ...other.map((words) => element("span.note", words)));
     },
     show(chosen, values) {
       run.value = chosen.name;
@@ -114,6 +125,7 @@ export function questionForm({runs, onask}) {
       rank.value = RANKS[values.rank] ? values.rank : "0";
       checkpoint.value = values.checkpoint ?? "";
       const translates = chosen.task === "translate";
+      file.hidden = !chosen.vectors;
       for (const each of [target, rank]) each.closest(".field").hidden = !translates;
       if (!values.text) node.unfold();
       if (values.target || values.rank || values.checkpoint) more.open = true;

@@ -2,6 +2,7 @@
 // All count from 0. Replacements come first, in order; the others count the words of the sentence that results.
 
 import {unspaced} from "../../pieces/script.js";
+import {isVectors} from "../../pieces/vectors.js";
 import {attentionName, legible} from "./view.js";
 
 const OF_A_WORD = ["mask-word", "force-head"];
@@ -31,7 +32,7 @@ export const wordsOf = (text) => text.split(/\s+/).filter(Boolean);
  * @param {{source: {words: string[]}}} [trace]
  */
 export function wordsAfter(text, edits, trace) {
-  const words = wordsOf(text);
+  const words = trace && isVectors(text) ? [...trace.source.words] : wordsOf(text);
   for (const edit of edits) if (edit.kind === "replace-word") words.splice(edit.word, 1, ...wordsOf(edit.by ?? ""));
   return apart(text, words, trace) ?? words;
 }

@@ -8,8 +8,8 @@ const MOST = 24; // panels, and channels of a curve below
 const CHANNELS = 8;
 const STRONGEST = 0.75;
 
-/** Whether a source is of vectors: numbers, or the contents of a file. */
-export const isVectors = (trace) => /^\s*(\[|data:)/.test(trace.text) && trace.source.letters?.length > 0;
+/** Whether a source is of vectors: a picture, or numbers. */
+const isVectors = (trace) => trace.text.startsWith("data:image/") || trace.vectors.length > 0;
 
 export function sourceCard() {
   const panels = element("div", {class: "row panels"});
@@ -48,9 +48,7 @@ function panel(trace, weights, label) {
   const strengths = weights.map((weight) => Math.max(0, (STRONGEST * weight) / most));
   const strongest = trace.source.words[weights.indexOf(Math.max(...weights))];
   const about = {viewBox: `0 0 ${SIDE} ${SIDE}`, width: SIDE, height: SIDE, role: "img"};
-  const drawn = trace.text.startsWith("data:image/")
-    ? patches(trace, strengths)
-    : curves(trace.source.letters, strengths);
+  const drawn = trace.text.startsWith("data:image/") ? patches(trace, strengths) : curves(trace.vectors, strengths);
   return svg("svg", {...about, "aria-label": `${label}: most at ${strongest}`}, ...drawn);
 }
 

@@ -2,9 +2,11 @@
 
 import {get, latest, post} from "../../api.js";
 import {element} from "../../element.js";
+import {forecastChart} from "../../pieces/forecast.js";
 import {TASKS, remember} from "../../pieces/runs.js";
 import {percent} from "../../pieces/scales.js";
 import {trouble} from "../../pieces/trouble.js";
+import {called, fileButton, isVectors, pasted} from "../../pieces/vectors.js";
 import {remarks} from "../translate/remarks.js";
 
 export const EXAMPLES = [
@@ -34,7 +36,7 @@ export async function examplesOf(name) {
 /** What a page about one sentence begins with where the address has none: something that this run can read. */
 export async function beginning(run) {
   const own = run?.corpus?.startsWith("fable:") ? [] : await examplesOf(run.name);
-  return own[0] ?? USUAL;
+  return own[0] ?? (run?.vectors ? "" : USUAL);
 }
 
 /**
@@ -47,15 +49,16 @@ export function tryCard(run, {text, ontry}) {
   const area = element("textarea", {
     rows: 1,
     dir: "auto",
-    maxlength: 5000,
+    maxlength: run.vectors ? 1_000_000 : 5000,
     spellcheck: "false",
     "aria-label": `Text for ${run.name}`,
-    placeholder: "a sentence…",
+    placeholder:
+      run.task === "forecast" ? "numbers: 12, 15, 11, …" : run.vectors ? "numbers, or a file" : "a sentence…",
   });
   const answer = element("div.tried", {"aria-live": "polite"});
   const examples = element("p.examples");
   const show = async () => {
-    const asked = area.value.trim();
+    const asked = run.vectors ? pasted(area.value) : area.value.trim();
     if (!asked) {
       ask.stop();
       return answer.replaceChildren();
@@ -79,7 +82,9 @@ export function tryCard(run, {text, ontry}) {
   area.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && !event.shiftKey && !event.isComposing) submit(event);
   });
-  const example = (each) => element("button.small", {dir: "auto", onclick: () => ((area.value = each), go())}, each);
+  const take = (found) => ((area.value = found), go());
+  const example = (each) =>
+    element("button.small", {dir: "auto", onclick: () => take(each)}, isVectors(each) ? called(each) : each);
   examplesOf(run.name).then((found) => {
     if (found.length) examples.append(element("span.note", "Try "), ...found.slice(0, TRIED).map(example));
   });
@@ -91,7 +96,8 @@ export function tryCard(run, {text, ontry}) {
     area,
     element("button.primary", {type: "submit"}, TASKS[run.task].verb),
   );
-  return {node: element("div.try-card", form, examples, answer), leave: () => ask.stop()};
+  const file = run.vectors ? fileButton(form, take, (problem) => answer.replaceChildren(trouble(problem))) : null;
+  return {node: element("div.try-card", form, file, examples, answer), leave: () => ask.stop()};
 }
 
 /** What the run says of a text, as nodes. */
@@ -101,6 +107,10 @@ async function answered({name, task}, text, signal) {
       translations: [found],
     } = await post("/api/v1/translate", {run: name, texts: [text], beam: 5}, {signal});
     return [big(found.outputs[0]?.text || "(nothing)"), ...remarks([found])];
+  }
+  if (task === "forecast") {
+    const found = await post("/api/v1/forecast", {run: name, text}, {signal});
+    return [forecastChart(found, 240).node];
   }
   const {
     predictions: [found],

@@ -51,11 +51,11 @@ export function runMore(run, {runs, text, onrename, onremove, ontry}) {
   const actions = element(
     "div.row",
     able ? to("Look inside", link("look", {run: name, text})) : null,
-    able ? to("Map", link("map", {run: name, text})) : null,
+    able && run.task !== "forecast" ? to("Map", link("map", {run: name, text})) : null,
     able ? to("Report", `${path}/report`, {target: "_blank", rel: "noopener"}) : null,
     button("Settings", settings),
     to("Training", link("train", {run: name})),
-    able ? to("Teach this model", link("train", {teach: name})) : null,
+    able && !run.vectors ? to("Teach this model", link("train", {teach: name})) : null,
     able && shares ? to("Compare with…", link("compare", {run: name})) : null,
     able ? to("Export", `${path}/export`, {download: ""}) : null,
     run.fixed

@@ -3,7 +3,7 @@
 import {link} from "../../address.js";
 import {element} from "../../element.js";
 import {term} from "../../pieces/glossary.js";
-import {TASKS, count, pair, reason, scored, stateWord, usable} from "../../pieces/runs.js";
+import {LOWER, TASKS, count, pair, reason, scored, stateWord, usable} from "../../pieces/runs.js";
 import {meter} from "./attempt.js";
 
 const KINDS = {running: "chip now", failed: "chip bad", unreadable: "chip bad"};
@@ -34,7 +34,7 @@ export function byQuality(runs) {
 /** Larger is better; runs without a score come last. */
 function worth({score, score_name: measure}) {
   if (score == null) return -Number.MAX_VALUE;
-  return measure === "perplexity" ? -score : score;
+  return LOWER.includes(measure) ? -score : score;
 }
 
 /** @param {import("../../pieces/runs.js").Run} run  @param {{open: boolean, ontoggle: () => void}} about */
@@ -71,7 +71,7 @@ function quality(run) {
   const {score, score_name: measure} = run;
   if (score == null) return element("span.note", "not measured");
   const value = scored(run).slice(measure.length);
-  return [term(measure), value, measure === "perplexity" ? null : meter(Math.max(0, Math.min(1, score / 100)))];
+  return [term(measure), value, LOWER.includes(measure) ? null : meter(Math.max(0, Math.min(1, score / 100)))];
 }
 
 function state({state: now, note, changed, fixed}) {

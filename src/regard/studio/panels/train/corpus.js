@@ -38,6 +38,9 @@ const KINDS = {
   conflict: "one text with two labels",
 };
 const HELD_OUT = 500;
+const VECTORS = /\.(npy|npz|png|jpe?g|wav)$/i;
+const ELSEWHERE = "Series, pictures and sounds are learned from in a terminal; the run is then used here: ";
+const COMMAND = "regard train gru task=forecast --corpus visitors.csv";
 
 /**
  * @param {{value: string, task: () => string, fits?: (corpus: any) => boolean, onchange: (corpus: object) => void}}
@@ -69,6 +72,7 @@ class CorpusPicker {
         "Two parallel text files, or one with columns (tsv, csv, jsonl, parquet, tmx, conllu); .gz and .zst too. " +
           "They stay on this machine.",
       ),
+      element("span.note", ELSEWHERE, element("code", COMMAND)),
     );
     this.node = element("div.corpus", this.choices, this.input, this.zone, this.sending, this.findings);
     this.input.addEventListener("change", () => this.offer([...this.input.files]));
@@ -212,6 +216,11 @@ class CorpusPicker {
   /** Files that were dropped: what each is, by its name; people can say otherwise. */
   offer(files) {
     if (!files.length) return;
+    const strange = files.find(({name}) => VECTORS.test(name));
+    if (strange) {
+      this.sending.replaceChildren(trouble(new Error(`${strange.name}: is no text. ${ELSEWHERE}${COMMAND}`)));
+      return;
+    }
     const seen = {};
     const rows = files.map((file) => ({file, select: roleSelect(file, seen)}));
     const name = element("input", {

@@ -5,7 +5,7 @@ import {link} from "../../address.js";
 import {element} from "../../element.js";
 import {announce, offerUndo, toast} from "../../pieces/announce.js";
 import {lineChart} from "../../pieces/chart.js";
-import {count, remember, renamed} from "../../pieces/runs.js";
+import {LOWER, count, remember, renamed} from "../../pieces/runs.js";
 import {trouble} from "../../pieces/trouble.js";
 import {TrainingLog, bytes, duration, follow} from "./log.js";
 import {stateChip, tryLink} from "./runs.js";
@@ -278,7 +278,7 @@ class TrainingView {
     if (measure) this.scoreTitle.textContent = measure[0].toUpperCase() + measure.slice(1);
     this.notYet.hidden = Boolean(measure);
     this.charts.score.node.hidden = !measure;
-    this.charts.score.options.y.most = measure === "perplexity" ? Infinity : 100;
+    this.charts.score.options.y.most = LOWER.includes(measure) ? Infinity : 100;
     const general = {name: "general test", points: log.curve(log.validations, "general_score")};
     this.charts.score.show(
       measure
