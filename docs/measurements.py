@@ -293,8 +293,8 @@ SECTIONS: list[tuple[str, str, tuple[str, ...], Callable[[Sequence[Line]], str],
         lambda lines: f"{table(lines, 'search')}\n\n{source(lines)}",
         "Samples, n-best lists with constraints, recurrent models and ensembles in captured steps, in float32, on "
         "random weights with outputs of 30 tokens, beside `generate` with what the column says: a recurrent model "
-        "has no twin in `transformers`, and version 5 of it forces no words. Equal to ordinary is the share of all outputs of an "
-        "n-best list, or of all samples, that are token for token those of the ordinary loop.",
+        "has no twin in `transformers`, and version 5 of it forces no words. Equal to ordinary is the share of all "
+        "outputs of an n-best list, or of all samples, that are token for token those of the ordinary loop.",
     ),
     (
         "scaling",
