@@ -131,6 +131,15 @@ def test_ctrl_c_between_steps_is_130(monkeypatch: pytest.MonkeyPatch, capsys: Ca
     assert "Traceback" not in capsys.readouterr().err
 
 
+def test_ctrl_c_within_a_verb_is_said_and_130(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("regard.settings.load_settings", interrupted)
+    assert run(["settings", "show", "lstm"]) == 130
+    assert capsys.readouterr().err == "interrupted\n"
+
+
 # Settings
 
 

@@ -27,9 +27,11 @@ from regard.evaluate.evaluate import Texts
 from regard.metrics.paired import Verdict
 from regard.metrics.translation import Quality, measure
 from regard.runs.folder import Run
+from regard.settings import load_settings
 from regard.settings.call import DecodeSettings, MeasureSettings
 from regard.show.comparison_page import comparison_page, headline
 from regard.show.sentences import wrong_words
+from regard.tasks.load import task_of
 from regard.trainer.start import start
 
 Capture = pytest.CaptureFixture[str]
@@ -393,3 +395,12 @@ def test_words_that_the_reference_does_not_have_there_are_marked() -> None:
 def test_nothing_to_translate_is_refused() -> None:
     with pytest.raises(DataError):
         judge([], [], [], [])
+
+
+def test_forecasters_of_other_horizons_are_not_compared(tmp_path: Path) -> None:
+    runs = [
+        Run.create(tmp_path / str(horizon), load_settings("gru", "task=forecast", f"forecast.horizon={horizon}"))
+        for horizon in (3, 5)
+    ]
+    with pytest.raises(SettingsError, match=r"= 3 of \d+, 5 of \d+: differ; compare runs that have the same"):
+        comparing.labelled_material(runs, task_of("forecast"), "", "", None)
