@@ -65,6 +65,15 @@ def forecaster(folder: Path, preset: str, *overrides: str) -> Forecaster:
     return open_forecaster(Run.open(trained(folder, preset, *overrides)))
 
 
+def test_the_end_of_a_training_names_a_command_that_works(folder: Path, tmp_path: Path, capsys: Capture) -> None:
+    run, corpus = tmp_path / "run", folder / "train.csv"
+    asked = ["task=forecast", *CUT, "train.steps=2", "--corpus", str(corpus), "--out", str(run), "--device", "cpu"]
+    assert cli(["train", "gru", *asked]) == 0
+    command = f"predict {run} --file {corpus}"
+    assert f"try: regard {command}\n" in capsys.readouterr().err
+    assert cli([*command.split(), "--device", "cpu"]) == 0
+
+
 @pytest.mark.parametrize("preset", LADDER)
 def test_every_rung_forecasts_no_worse_than_the_last_season(preset: str, folder: Path, capsys: Capture) -> None:
     run = trained(folder, preset)

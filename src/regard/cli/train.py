@@ -173,5 +173,7 @@ def _ending(folder: Path, outcome: Outcome) -> str:
     more = f"resume with: regard train --resume {folder} --time 10m"
     if not outcome.taken:
         return f"{folder}: is finished, {why}; {more}"
-    verb = "translate" if Run.open(folder).settings.task == "translate" else "predict"
-    return f'{why}; the best model is in {folder}; try: regard {verb} {folder} "…"\n{more}'
+    settings = Run.open(folder).settings
+    verb = "translate" if settings.task == "translate" else "predict"
+    given = f"--file {settings.data.corpus}" if settings.task == "forecast" and settings.data.corpus else '"…"'
+    return f"{why}; the best model is in {folder}; try: regard {verb} {folder} {given}\n{more}"
