@@ -20,7 +20,7 @@ from regard.data.series import Window, WindowEncoder, read_series, read_windows,
 from regard.data.stats import series_stats
 from regard.errors import DataError
 from regard.settings import ForecastSettings
-from regard.text.vectors import Vectors, parse, written
+from regard.text.vectors import Vectors, is_vectors, parse, written
 from regard.text.vocabulary import START
 
 CUT = ForecastSettings(context=5, horizon=3, season=2, held_out=0.3)
@@ -107,6 +107,13 @@ def test_of_two_files_the_second_goes_on(tmp_path: Path) -> None:
     (tmp_path / "later.txt").write_text("")
     with pytest.raises(DataError, match="has fewer series"):
         list(read_windows(Corpus((both.paths[0], str(tmp_path / "later.txt"))), CUT, ""))
+    for text, problem in (
+        ("[1, 2]\n[3, 4]\n", "has more series"),
+        ("[[1, 2], [3, 4]]\n", "2 channels, in .* 1; as many"),
+    ):
+        (tmp_path / "later.txt").write_text(text)
+        with pytest.raises(DataError, match=problem):
+            list(read_windows(Corpus((both.paths[0], str(tmp_path / "later.txt"))), CUT, ""))
 
 
 @pytest.mark.parametrize("scale", ["corpus", "window", "season"])
@@ -183,6 +190,19 @@ def test_a_clean_copy_and_a_split_name_the_same_files(tmp_path: Path) -> None:
     split(corpus, tmp_path / "parts", valid=1, test=1)
     lines = [line for part in (tmp_path / "parts").glob("*.source") for line in part.read_text().splitlines()]
     assert sorted(lines)[:2] == ["../a.npy", "../b.npy"]
+
+
+@pytest.mark.parametrize("first", ["[1] See below.", "[noise] yes", "[2010, again]", "[...]", "[-] so"])
+def test_a_text_that_begins_with_a_bracket_is_no_vector(first: str, tmp_path: Path) -> None:
+    (tmp_path / "rows.tsv").write_text(f"{first}\tune phrase\nA tree grows.\tUn arbre.\n")
+    assert check(Corpus((str(tmp_path / "rows.tsv"),))).clean
+
+
+@pytest.mark.parametrize(
+    "text", ["[1]", "[[1]]", "[ [ 1.5, 2 ] ]", "[[null]]", "[NaN, 1]", "[-1e-3,2]", "data:text/csv;base64,x"]
+)
+def test_numbers_in_brackets_are_vectors(text: str) -> None:
+    assert is_vectors(text)
 
 
 def test_series_are_checked_and_counted_by_channel(tmp_path: Path) -> None:
