@@ -216,4 +216,18 @@ def test_series_are_checked_and_counted_by_channel(tmp_path: Path) -> None:
     first, second, third = series_stats(Corpus((str(tmp_path / "air.csv"),)))
     assert (first.moments, first.missing, first.mean, first.least, first.most) == (3, 1, 2.0, 1.0, 3.0)
     assert second.deviation == 0.0
-    assert (third.missing, np.isnan(third.mean)) == (3, True)
+    assert (third.missing, third.mean) == (3, None)
+
+
+def test_every_file_of_series_is_checked_and_counted(tmp_path: Path) -> None:
+    (tmp_path / "past.csv").write_text("a,b\n1,7\n2,8\n")
+    (tmp_path / "later.csv").write_text("a,b\n3,9\n3,\n")
+    both = Corpus((str(tmp_path / "past.csv"), str(tmp_path / "later.csv")))
+    report = check_series(both)
+    (found,) = report.findings
+    assert (report.pairs, found.count) == (4, 2)
+    assert found.examples[0].note == f"{both.paths[1]}: channel 1 is always 3"
+    assert [(Path(each.file).name, each.channel, each.least) for each in series_stats(both)] == [
+        *(("past.csv", 1, 1.0), ("past.csv", 2, 7.0)),
+        *(("later.csv", 1, 3.0), ("later.csv", 2, 9.0)),
+    ]
