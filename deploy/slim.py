@@ -8,6 +8,7 @@ Of the system there are the libraries that something links to, and nothing else:
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -65,6 +66,16 @@ def linked(path: Path) -> set[Path]:
     return {Path(name) for name in re.findall(r"(/\S+) \(0x", said)}
 
 
+def copy_target(link: Path, image: Path) -> None:
+    """The file that a link leads to, and all links on the way: `python3` is often one to `python3.11`."""
+    while link.is_symlink():
+        link = Path(os.path.normpath(link.parent / link.readlink()))
+        place = image / link.relative_to("/")
+        if not place.is_symlink():
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(link, place, follow_symlinks=False)
+
+
 def main(environment: Path, image: Path) -> None:
     standard = Path(sysconfig.get_path("stdlib"))
     packages = next(environment.glob("lib/python3*/site-packages"))
@@ -73,9 +84,7 @@ def main(environment: Path, image: Path) -> None:
     )
     copied(packages, image / packages.relative_to("/"), UNUSED)
     copied(standard, image / standard.relative_to("/"), STANDARD)
-    interpreter = (environment / "bin" / "python3").resolve()
-    (image / interpreter.relative_to("/")).parent.mkdir(parents=True, exist_ok=True)
-    shutil.copy2(interpreter, image / interpreter.relative_to("/"))
+    copy_target(environment / "bin" / "python3", image)
     needed = {found for path in binaries(image) for found in linked(Path("/") / path.relative_to(image))}
     for path in sorted(needed):
         place = image / path.relative_to("/")

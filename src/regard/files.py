@@ -64,6 +64,23 @@ def write_object(path: Path, values: Mapping[str, Any]) -> None:
         file.write(json.dumps(values).encode())
 
 
+def write_first(path: Path, values: Mapping[str, Any]) -> None:
+    """`write_object`, unless there is such a file by now: of processes that begin at once, one writes."""
+    _make_parent(path)
+    beside = _beside(path)
+    try:
+        beside.write_text(json.dumps(values))
+        os.link(beside, path)
+    except FileExistsError:
+        pass
+    except OSError as error:  # of a file system without hard links
+        if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK):
+            raise
+        write_object(path, values)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
 def read_object(path: Path) -> dict[str, Any] | None:
     """What `write_object` wrote; None if there is no such file, or it cannot be read."""
     try:

@@ -130,6 +130,11 @@ def test_a_model_learns_with_it(how: str, tmp_path: Path) -> None:
     assert losses[-1] < losses[0]
 
 
+def test_dropout_of_attention_alone_makes_two_passes_differ() -> None:
+    off = ("model.dropout=0.0", "train.consistency.kind=rdrop")
+    assert tiny.settings("transformer-tiny", *off, "model.attention_dropout=0.1").train.consistency.kind == "rdrop"
+
+
 @pytest.mark.parametrize(
     ("preset", "overrides", "says"),
     [

@@ -1,7 +1,10 @@
 """Files and folders appear whole or not at all."""
 
+import errno
 import os
 import threading
+from contextlib import nullcontext
+from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
@@ -136,3 +139,24 @@ def test_an_overwritten_folder_is_never_away(tmp_path, monkeypatch) -> None:
 def test_a_system_without_exchange_says_so(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(files.ctypes, "CDLL", lambda _: object())
     assert not files._exchange(tmp_path, tmp_path)
+
+
+def test_of_several_writers_the_first_is_kept(tmp_path: Path) -> None:
+    for number in (1, 2):
+        files.write_first(tmp_path / "new" / "work.json", {"number": number})
+    assert files.read_object(tmp_path / "new" / "work.json") == {"number": 1}
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["work.json"]
+
+
+@pytest.mark.parametrize(("kind", "written"), [(errno.EPERM, {"number": 1}), (errno.ENOSPC, None)])
+def test_a_disk_without_hard_links_is_written_to_all_the_same(
+    kind: int, written: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def link(*_: object) -> None:
+        raise OSError(kind, "no link")
+
+    monkeypatch.setattr(os, "link", link)
+    with nullcontext() if written else pytest.raises(OSError, match="no link"):
+        files.write_first(tmp_path / "work.json", {"number": 1})
+    assert files.read_object(tmp_path / "work.json") == written
+    assert len(list(tmp_path.iterdir())) == bool(written)

@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 from dataclasses import asdict
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, get_args
 
@@ -209,10 +210,13 @@ def _series_stats(context: typer.Context, corpus: Corpus) -> None:
     print(
         f"{'series':>8}{'channel':>9}{'moments':>9}{'missing':>9}{'mean':>12}{'deviation':>12}{'least':>12}{'most':>12}"
     )
-    for each in report:
-        numbers = (each.mean, each.deviation, each.least, each.most)
-        told = "".join(f"{number:>12.5g}" for number in numbers)
-        print(f"{each.series:>8,}{each.channel:>9}{each.moments:>9,}{each.missing:>9,}{told}")
+    for path, channels in groupby(report, lambda each: each.file):
+        if len(corpus.paths) > 1:
+            print(path)
+        for each in channels:
+            numbers = (each.mean, each.deviation, each.least, each.most)
+            told = "".join(f"{'-':>12}" if number is None else f"{number:>12.5g}" for number in numbers)
+            print(f"{each.series:>8,}{each.channel:>9}{each.moments:>9,}{each.missing:>9,}{told}")
 
 
 @app.command(cls=Command)

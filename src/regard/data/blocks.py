@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from regard.data.lines import in_blocks
 from regard.errors import SettingsError
-from regard.files import leftovers, new_file, read_object, sweep, write_object
+from regard.files import leftovers, new_file, read_object, sweep, write_first
 
 WORK = "work.json"
 
@@ -79,10 +79,10 @@ class Finished:
         wanted = json.loads(json.dumps(work))
         for left in leftovers(self._folder):  # of processes that were killed
             sweep(left)
-        kept = read_object(self._folder / WORK)
-        if kept is None:
-            write_object(self._folder / WORK, wanted)
-        elif other := next((name for name in {**wanted, **kept} if kept.get(name) != wanted.get(name)), None):
+        if (kept := read_object(self._folder / WORK)) is None:
+            write_first(self._folder / WORK, wanted)
+            kept = read_object(self._folder / WORK) or wanted
+        if other := next((name for name in {**wanted, **kept} if kept.get(name) != wanted.get(name)), None):
             raise SettingsError(
                 f"--out = {out}: {self._folder} has blocks of other work, with {other} = {kept.get(other)}, here "
                 f"{wanted.get(other)}; go on as before, or remove that folder"

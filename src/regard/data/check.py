@@ -233,15 +233,17 @@ class Judge:
 def check_series(corpus: Corpus) -> CheckReport:
     """Of series: channels without a number, and channels that never change. Each has a line, or is a file."""
     found, moments = defaultdict[Kind, list[FaultyLine]](list), 0
-    for line, (text,) in read_series(corpus.paths[0], corpus.columns):
-        values = parse(text, USUAL.patch, USUAL.bands)[0]
-        moments += len(values)
-        for channel, numbers in enumerate(values.T, start=1):
-            known = numbers[~np.isnan(numbers)]
-            if not len(known):
-                found["empty"].append(FaultyLine(line, f"channel {channel} has no number"))
-            elif known.min() == known.max():
-                found["identical"].append(FaultyLine(line, f"channel {channel} is always {known[0]:g}"))
+    for path in corpus.paths:
+        file = f"{path}: " if len(corpus.paths) > 1 else ""
+        for line, (text,) in read_series(path, corpus.columns):
+            values = parse(text, USUAL.patch, USUAL.bands)[0]
+            moments += len(values)
+            for channel, numbers in enumerate(values.T, start=1):
+                known = numbers[~np.isnan(numbers)]
+                if not len(known):
+                    found["empty"].append(FaultyLine(line, f"{file}channel {channel} has no number"))
+                elif known.min() == known.max():
+                    found["identical"].append(FaultyLine(line, f"{file}channel {channel} is always {known[0]:g}"))
     findings = (Finding(kind, len(lines), tuple(lines[:5])) for kind, lines in found.items())
     return CheckReport(corpus.paths, moments, None, tuple(findings))
 

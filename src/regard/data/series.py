@@ -60,10 +60,16 @@ def read_windows(corpus: Corpus, cut: ForecastSettings, part: Part) -> Iterator[
             begin, (_, (rest,)) = len(values), next(more, (0, ("",)))
             if not rest:
                 raise DataError(f"{corpus.paths[1]}: has fewer series than {corpus.paths[0]}; one each would be right")
-            values = np.concatenate((values, parse(rest, 1, 1)[0]))
+            following = parse(rest, 1, 1)[0]
+            if following.shape[1] != values.shape[1]:
+                widths = f"{following.shape[1]} channels, in {corpus.paths[0]} {values.shape[1]}"
+                raise DataError(f"{corpus.paths[1]}: series {line} has {widths}; as many would be right")
+            values = np.concatenate((values, following))
         for context, future in windows(values, cut, part, begin):
             found += 1
             yield line, context, future
+    if any(next(more, None) for more in later):
+        raise DataError(f"{corpus.paths[1]}: has more series than {corpus.paths[0]}; one each would be right")
     if not found:
         length = f"forecast.context + forecast.horizon = {cut.context + cut.horizon} moments"
         raise DataError(f"{corpus.paths[-1]}: no series has {length} to {part or 'test'} with; give longer ones")

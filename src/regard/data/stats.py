@@ -85,26 +85,28 @@ def stats(corpus: Corpus, tokenizers: Tokenizers | None = None, names: Sequence[
 
 @dataclass(frozen=True)
 class ChannelStats:
-    """One channel of a series; NaN where it has no number."""
+    """One channel of a series; None where it has no number."""
 
+    file: str
     series: int  # its line, from 1
     channel: int  # from 1
     moments: int
     missing: int
-    mean: float
-    deviation: float
-    least: float
-    most: float
+    mean: float | None
+    deviation: float | None
+    least: float | None
+    most: float | None
 
 
 def series_stats(corpus: Corpus) -> list[ChannelStats]:
-    """Every channel of every series."""
+    """Every channel of every series of every file."""
     found = []
-    for line, (text,) in read_series(corpus.paths[0], corpus.columns):
-        for channel, numbers in enumerate(parse(text, 1, 1)[0].T, start=1):
-            known = numbers[~np.isnan(numbers)]
-            told = [float(each(known)) for each in (np.mean, np.std, np.min, np.max)] if len(known) else [np.nan] * 4
-            found.append(ChannelStats(line, channel, len(numbers), len(numbers) - len(known), *told))
+    for path in corpus.paths:
+        for line, (text,) in read_series(path, corpus.columns):
+            for channel, numbers in enumerate(parse(text, 1, 1)[0].T, start=1):
+                known = numbers[~np.isnan(numbers)]
+                told = [float(each(known)) for each in (np.mean, np.std, np.min, np.max)] if len(known) else [None] * 4
+                found.append(ChannelStats(path, line, channel, len(numbers), len(numbers) - len(known), *told))
     return found
 
 

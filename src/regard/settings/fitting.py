@@ -81,7 +81,7 @@ def careful(settings: Settings, corpus: Extent, machine: Machine) -> tuple[str, 
         within = train.seconds * machine.operations / (6 * _working(made))
         tokens = min(tokens, within) if "steps" in train.model_fields_set else within
     passes = tokens / max(1.0, _pieces(made, corpus))
-    twice = passes >= VERY_OFTEN and machine.gpu
+    twice = passes >= VERY_OFTEN and machine.gpu and settings.model.dropout > 0  # two passes without would be the same
     dropout = round(min(0.3 if twice else 0.4, max(0.1, 0.1 + 0.18 * math.log10(max(passes, 1.0) / 8))), 2)
     return (
         f"model.dropout={dropout}",

@@ -711,13 +711,18 @@ class Settings(Frozen):
         problem = ""
         if kind != "none" and self.task != "translate":
             problem = f"is for translations, and the task is {self.task}; use 'none'"
-        elif kind == "rdrop" and not self.model.dropout and not self.train.word_dropout:
+        elif kind == "rdrop" and not self._drops():
             problem = "two passes differ by dropout, and there is none; set model.dropout=0.1"
         elif kind == "simcut" and (self.guided_head or (attention and attention.selection == "hard")):
             problem = "goes with neither guided alignment nor hard attention; use 'rdrop'"
         if problem:
             raise SettingsError(f"train.consistency.kind = {kind}: {problem}")
         return self
+
+    def _drops(self) -> bool:
+        """Whether two passes of one row differ."""
+        attention = self.model.attention_dropout if self.model.kind == "transformer" else 0.0
+        return any((self.model.dropout, self.train.word_dropout, attention))
 
     def _cross_attention(self) -> AttentionSettings | None:
         if self.task != "translate":

@@ -268,7 +268,7 @@ def _unquoted(whole: Cut) -> Cut:
     """The same with quotation marks at the ends of sentences that have no others inside between the sentences."""
     sentences, between = list[str](), [whole.between[0]]
     for sentence, gap in zip(whole.sentences, whole.between[1:], strict=True):
-        bare = sentence.strip(_QUOTES)
+        bare = sentence.strip(_QUOTES).strip()
         bare = sentence if not bare or set(_QUOTES) & set(bare) else bare
         start = sentence.index(bare)
         between[-1] += sentence[:start]

@@ -148,11 +148,17 @@ class Vectors(Tokenizer):
         return found
 
 
+_NUMBER = r"(-?[\d.]+(e[+-]?\d+)?|null|nan)\b"
+_BEGINS = re.compile(  # [1, 2 or [[1, 2 or [1] and nothing else; "[1] See below" and "[noise]" are words
+    rf"\[\s*(\[\s*)?{_NUMBER}\s*(,\s*{_NUMBER}|\]\s*([],]|$))|data:\w+/", re.IGNORECASE
+)
+
+
 def is_vectors(text: str) -> bool:
     """Whether a text looks like vectors, or like the name of a file that holds some, and not like words."""
     plain = text.strip()
     named = Path(plain[-8:]).suffix.lower() in MEDIA and len(plain.split()) == 1
-    return named or re.match(r"\[\s*[\[\d.n-]|data:\w+/", plain) is not None
+    return named or _BEGINS.match(plain) is not None
 
 
 def inlined(text: str, folder: Path = Path()) -> str:

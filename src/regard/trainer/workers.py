@@ -162,7 +162,8 @@ class Exchange:
         self._missing: list[set[nn.Parameter]] = []
         self._sent: list[Work] | None = None  # None outside of `adding`
         for parameter in self._place:
-            dist.broadcast(parameter.detach(), 0)
+            with _reached():
+                dist.broadcast(parameter.detach(), 0)
             parameter.register_post_accumulate_grad_hook(self._arrived)  # type: ignore[no-untyped-call]
 
     @contextmanager

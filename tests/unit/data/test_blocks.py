@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from regard.data.blocks import Block, Finished, Shard, blocks
 from regard.errors import SettingsError
+from regard.files import read_object
 
 ROWS = [(f"line {number}",) for number in range(23)]
 
@@ -65,3 +67,21 @@ def test_blocks_of_other_work_are_not_mixed_in(tmp_path: Path) -> None:
     Finished(tmp_path / "out", {"decode.beam": 5, "decode.forbid": ["a"]})
     with pytest.raises(SettingsError, match=r"other work, with decode\.beam = 5, here 4"):
         Finished(tmp_path / "out", {"decode.beam": 4, "decode.forbid": ["a"]})
+
+
+def test_of_two_that_begin_at_once_with_other_work_one_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = list[Path]()
+
+    def read(path: Path) -> dict[str, Any] | None:
+        if begun:
+            return read_object(path)
+        begun.append(path)
+        Finished(tmp_path / "out", {"decode.beam": 5})  # the other comes between looking and writing
+        return None
+
+    monkeypatch.setattr("regard.data.blocks.read_object", read)
+    with pytest.raises(SettingsError, match=r"other work, with decode\.beam = 5, here 4"):
+        Finished(tmp_path / "out", {"decode.beam": 4})
+    assert [path.name for path in (tmp_path / "out.blocks").iterdir()] == ["work.json"]

@@ -20,7 +20,7 @@ from regard.data.series import Window, WindowEncoder, read_series, read_windows,
 from regard.data.stats import series_stats
 from regard.errors import DataError
 from regard.settings import ForecastSettings
-from regard.text.vectors import Vectors, parse, written
+from regard.text.vectors import Vectors, is_vectors, parse, written
 from regard.text.vocabulary import START
 
 CUT = ForecastSettings(context=5, horizon=3, season=2, held_out=0.3)
@@ -107,6 +107,13 @@ def test_of_two_files_the_second_goes_on(tmp_path: Path) -> None:
     (tmp_path / "later.txt").write_text("")
     with pytest.raises(DataError, match="has fewer series"):
         list(read_windows(Corpus((both.paths[0], str(tmp_path / "later.txt"))), CUT, ""))
+    for text, problem in (
+        ("[1, 2]\n[3, 4]\n", "has more series"),
+        ("[[1, 2], [3, 4]]\n", "2 channels, in .* 1; as many"),
+    ):
+        (tmp_path / "later.txt").write_text(text)
+        with pytest.raises(DataError, match=problem):
+            list(read_windows(Corpus((both.paths[0], str(tmp_path / "later.txt"))), CUT, ""))
 
 
 @pytest.mark.parametrize("scale", ["corpus", "window", "season"])
@@ -185,6 +192,19 @@ def test_a_clean_copy_and_a_split_name_the_same_files(tmp_path: Path) -> None:
     assert sorted(lines)[:2] == ["../a.npy", "../b.npy"]
 
 
+@pytest.mark.parametrize("first", ["[1] See below.", "[noise] yes", "[2010, again]", "[...]", "[-] so"])
+def test_a_text_that_begins_with_a_bracket_is_no_vector(first: str, tmp_path: Path) -> None:
+    (tmp_path / "rows.tsv").write_text(f"{first}\tune phrase\nA tree grows.\tUn arbre.\n")
+    assert check(Corpus((str(tmp_path / "rows.tsv"),))).clean
+
+
+@pytest.mark.parametrize(
+    "text", ["[1]", "[[1]]", "[ [ 1.5, 2 ] ]", "[[null]]", "[NaN, 1]", "[-1e-3,2]", "data:text/csv;base64,x"]
+)
+def test_numbers_in_brackets_are_vectors(text: str) -> None:
+    assert is_vectors(text)
+
+
 def test_series_are_checked_and_counted_by_channel(tmp_path: Path) -> None:
     (tmp_path / "air.csv").write_text("year,a,b,c\n1950,1,7,\n1951,,7,\n1952,3,7,\n")
     np.savez(tmp_path / "air.npz", first=np.array([[1.0, 7, np.nan], [np.nan, 7, np.nan], [3, 7, np.nan]]))
@@ -196,4 +216,18 @@ def test_series_are_checked_and_counted_by_channel(tmp_path: Path) -> None:
     first, second, third = series_stats(Corpus((str(tmp_path / "air.csv"),)))
     assert (first.moments, first.missing, first.mean, first.least, first.most) == (3, 1, 2.0, 1.0, 3.0)
     assert second.deviation == 0.0
-    assert (third.missing, np.isnan(third.mean)) == (3, True)
+    assert (third.missing, third.mean) == (3, None)
+
+
+def test_every_file_of_series_is_checked_and_counted(tmp_path: Path) -> None:
+    (tmp_path / "past.csv").write_text("a,b\n1,7\n2,8\n")
+    (tmp_path / "later.csv").write_text("a,b\n3,9\n3,\n")
+    both = Corpus((str(tmp_path / "past.csv"), str(tmp_path / "later.csv")))
+    report = check_series(both)
+    (found,) = report.findings
+    assert (report.pairs, found.count) == (4, 2)
+    assert found.examples[0].note == f"{both.paths[1]}: channel 1 is always 3"
+    assert [(Path(each.file).name, each.channel, each.least) for each in series_stats(both)] == [
+        *(("past.csv", 1, 1.0), ("past.csv", 2, 7.0)),
+        *(("later.csv", 1, 3.0), ("later.csv", 2, 9.0)),
+    ]

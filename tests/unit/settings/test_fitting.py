@@ -139,6 +139,12 @@ def test_the_more_often_a_text_is_read_the_more_dropout() -> None:
     assert made(2_000, LAPTOP, "9h").train.consistency.kind == "none"
 
 
+def test_who_wants_no_dropout_gets_no_r_drop() -> None:
+    given = ("model.dropout=0.0", "train.word_dropout=0.0", "train.time=150s")
+    changes = careful(load_settings("transformer-small", *given), MULTI30K, GPU)
+    assert load_settings("transformer-small", *changes, *given).train.consistency.kind == "none"
+
+
 def test_no_care_is_taken_where_a_model_is_no_translator_or_begins_with_trained_weights() -> None:
     assert not careful(load_settings("gru", "task=language"), MULTI30K, GPU)
     assert not careful(load_settings("transformer-tiny", "train.base=demo"), MULTI30K, GPU)

@@ -90,6 +90,7 @@ def test_a_word_in_capitals_among_others_is_read_without_them_where_none_was_eve
     ("text", "sentences"),
     [
         ('"The cat."', ["The cat."]),
+        ("« The cat. »", ["The cat."]),
         ("“The cat. The Bear.” Paris", ["The cat.", "The Bear.", "Paris"]),
         ('The cat saw "why" .', ['The cat saw "why" .']),
         ('"why" saw the cat', ['"why" saw the cat']),

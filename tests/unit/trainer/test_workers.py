@@ -140,12 +140,16 @@ def gone(*_: object, **__: object) -> None:
     raise RuntimeError("Connection closed by peer")
 
 
-@pytest.mark.parametrize("ask", [lambda: Workers(0, 2).sum(1.0), lambda: Workers(0, 2).wait()])
+@pytest.mark.parametrize(
+    "ask",
+    [lambda: Workers(0, 2).sum(1.0), lambda: Workers(0, 2).wait(), lambda: Exchange(nn.Linear(3, 2).parameters())],
+)
 def test_a_process_that_has_ended_is_reported_in_one_line(
     ask: Callable[[], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dist, "all_reduce", gone)
     monkeypatch.setattr(dist, "barrier", gone)
+    monkeypatch.setattr(dist, "broadcast", gone)
     with pytest.raises(ResourceError, match="another one of this training has ended, or cannot be reached; start all"):
         ask()
 
