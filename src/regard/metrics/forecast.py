@@ -80,46 +80,61 @@ class ForecastResult:
 
 
 class ForecastTally:
-    """Adds up windows, each with the forecasts made for it by name."""
+    """Adds up windows, each with the forecasts made for it by name. It keeps sums, however many windows there are."""
 
     def __init__(self, season: int) -> None:
         self.season, self.count = season, 0
-        self._truths: list[Matrix] = []  # (H, F)
-        self._found: dict[str, list[Matrix]] = {}  # (H, F, Q)
-        self._scale: list[Matrix] = []  # (F,)
+        self._sums: dict[str, _Sum] = {}  # of `_measures`, (M, H, F)
+        self._scale = _Sum()  # (F,)
 
     def add(self, context: Matrix, truth: Matrix, forecasts: dict[str, Matrix]) -> None:
         """A window: the forecasts are joined by the seasonal naive one, where there is a season, and the naive one."""
         self.count += 1
-        self._truths.append(truth)
-        self._scale.append(differences(context, self.season))
+        self._scale.add(differences(context, self.season))
         seasonal = {"seasonal naive": naive_quantiles(context, len(truth), self.season)} if self.season > 1 else {}
         others = seasonal | {"naive": naive_quantiles(context, len(truth), 1)}
         for name, found in (forecasts | others).items():
-            self._found.setdefault(name, []).append(found)
+            self._sums.setdefault(name, _Sum()).add(_measures(truth, found))
 
     def result(self) -> ForecastResult:
-        truths, scale = np.stack(self._truths), mean(np.stack(self._scale), 0)
+        scale = self._scale.total / np.maximum(self._scale.count, 1)
         scale = np.where(scale > 0, scale, 1.0)
-        scores = (_score(name, truths, np.stack(found), scale) for name, found in self._found.items())
-        return ForecastResult(self.count, tuple(scores))
+        return ForecastResult(self.count, tuple(_score(name, each, scale) for name, each in self._sums.items()))
 
 
-def _score(name: str, truths: Matrix, found: Matrix, scale: Matrix) -> ForecastScore:
-    """``truths`` (N, H, F), ``found`` (N, H, F, Q), ``scale`` (F,)."""
+class _Sum:
+    """A sum of arrays in which numbers are missing, and how many there were in each place."""
+
+    def __init__(self) -> None:
+        self.total, self.count = np.zeros(()), np.zeros(())
+
+    def add(self, values: Matrix) -> None:
+        known = ~np.isnan(values)
+        self.total, self.count = self.total + np.where(known, values, 0.0), self.count + known
+
+
+def _measures(truth: Matrix, found: Matrix) -> Matrix:
+    """Of each moment and channel the error, the relative error, the quantile loss, and whether the truth is in each of
+    the `INTERVALS`: ``truth`` (H, F), ``found`` (H, F, Q) → (M, H, F)."""
     median = found[..., MEDIAN]
-    error = np.abs(truths - median)
-    sizes = np.abs(truths) + np.abs(median)
-    relative = 200 * error / np.where(sizes > 0, sizes, 1.0)
+    error, sizes = np.abs(truth - median), np.abs(truth) + np.abs(median)
     inside = []
     for share in INTERVALS:
         low, high = (LEVELS.index(round((1 + side * share) / 2, 2)) for side in (-1, 1))
-        within = (truths >= found[..., low]) & (truths <= found[..., high])
-        inside.append(float(mean(np.where(np.isnan(truths), np.nan, within))))
-    crps = 2 * quantile_loss(truths, found) / scale
-    steps = mean((error / scale).transpose(0, 2, 1).reshape(-1, truths.shape[1]), 0)
-    mase, smape, ranked = (float(mean(each)) for each in (error / scale, relative, crps))
-    return ForecastScore(name, mase, smape, ranked, tuple(inside), tuple(steps.tolist()))
+        within = (truth >= found[..., low]) & (truth <= found[..., high])
+        inside.append(np.where(np.isnan(truth), np.nan, within))
+    return np.stack([error, 200 * error / np.where(sizes > 0, sizes, 1.0), quantile_loss(truth, found), *inside])
+
+
+def _score(name: str, summed: _Sum, scale: Matrix) -> ForecastScore:
+    (error, relative, loss, *inside), (errors, *counts) = summed.total, summed.count
+    smape, crps, *coverage = (
+        float(total.sum() / max(1, count.sum()))
+        for total, count in zip((relative, 2 * loss / scale, *inside), counts, strict=True)
+    )
+    mase = float((error / scale).sum() / max(1, errors.sum()))
+    steps = (error / scale).sum(-1) / np.maximum(errors.sum(-1), 1)
+    return ForecastScore(name, mase, smape, crps, tuple(coverage), tuple(steps.tolist()))
 
 
 def quantile_loss(truths: Matrix, found: Matrix, levels: Sequence[float] = LEVELS) -> Matrix:
