@@ -54,15 +54,15 @@ class Attribution(OfSentence):
     completeness_error: Annotated[
         float | None,
         Field(
-            description="Relative error of the sum that the method promises; null where it promises none. Of integrated "
-            "gradients it says nothing, because weights are fitted to that sum: see `quadrature_error`."
+            description="Relative error of the sum that the method promises; null where it promises none. Of "
+            "integrated gradients it says nothing, because weights are fitted to that sum: see `quadrature_error`."
         ),
     ]
     quadrature_error: Annotated[
         float | None,
         Field(
-            description="Of integrated gradients, the error of that sum before the weights of the points were fitted: it "
-            "says how exact the parts are, and more `points` make it smaller; else null."
+            description="Of integrated gradients, the error of that sum before the weights of the points were fitted: "
+            "it says how exact the parts are, and more `points` make it smaller; else null."
         ),
     ]
     trace: Hidden[Trace]
