@@ -60,7 +60,9 @@ def measure(run: str, text: str, method: str) -> dict[str, object]:
     held = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
     seconds, cpu = min(spent)
     figures: dict[str, object] = {"seconds": round(seconds, 2), "cpu": round(cpu, 2), "memory": round(held)}
-    if found.completeness_error is not None:
+    if found.quadrature_error is not None:  # and a sum that is fitted
+        figures["quadrature_error"] = float(f"{found.quadrature_error:.1e}")
+    elif found.completeness_error is not None:
         figures["completeness_error"] = float(f"{found.completeness_error:.1e}")
     trace = looked.trace
     parameters = sum(each.numel() for each in looked.model.parameters())

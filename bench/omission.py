@@ -1,6 +1,6 @@
 """How often a word that a translation leaves out is found, and how often one is named that is not left out.
 
-    python bench/omission.py RUN [--source FILE --target FILE] [--sentences 600]
+    python bench/omission.py RUN [--source FILE --target FILE] [--sentences 600] [--ledger]
 
 Without files the run's validation text is used. A translation that is exactly the reference leaves nothing out: what is
 named of it is a false alarm. Then one word of each source, drawn with a seed, is taken away, the rest is translated,
@@ -17,6 +17,7 @@ from pathlib import Path
 from random import Random
 
 import regard
+from ledger import enter
 from regard.data.encoding import PairEncoder
 from regard.data.readers import Corpus
 from regard.decode.options import Options
@@ -32,6 +33,7 @@ def main() -> None:
     parser.add_argument("--source", type=Path)
     parser.add_argument("--target", type=Path)
     parser.add_argument("--sentences", type=int, default=600)
+    parser.add_argument("--ledger", action="store_true")
     asked = parser.parse_args()
     translator = regard.load(asked.run)
     if asked.source is None:
@@ -50,6 +52,12 @@ def main() -> None:
     print(f"translating {translated:.1f} s of CPU time, looking for what is left out {took:.1f} s")
     hits, cases = removed(translator, [source for source, _ in pairs])
     print(f"one word taken away: named in {hits} of {cases} ({hits / max(1, cases):.0%})")
+    if asked.ledger:
+        found_of = {"exact": len(right), "named_in_exact": sum(right), "taken_away": cases, "found": hits}
+        spent = {"translating_cpu": round(translated, 1), "looking_cpu": round(took, 1)}
+        on = asked.source.name if asked.source else "validation text"
+        about = {"run": Path(asked.run).name, "on": on, "sentences": len(pairs)}
+        enter("omission", about | found_of | spent, f"python bench/omission.py {Path(asked.run).name} … --ledger")
 
 
 def removed(translator: Translator, sources: list[str], seed: int = 1) -> tuple[int, int]:

@@ -70,13 +70,19 @@ def newest(lines: Iterable[Line], *keys: str) -> list[Line]:
 def shown(name: str, value: Any) -> str:
     """A value as a person reads it."""
     if isinstance(value, list):
-        between = "–" if len(value) == 2 and name.endswith(("spread", "range")) else ", "
-        return between.join(shown("", one) for one in value)
+        several = any(isinstance(one, list) for one in value)  # ranges, one for each size
+        between = "–" if len(value) == 2 and name.endswith(("spread", "range")) and not several else ", "
+        return between.join(shown(name if several else "", one) for one in value)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return {None: "", True: "yes", False: "no"}.get(value, str(value))
     if name in SHARES:
         return f"{value:.0%}"
     return f"{value:,.0f}" if isinstance(value, int) or abs(value) >= 1000 else f"{value:g}"
+
+
+def cell(name: str, value: Any) -> str:
+    """The same in a table, whose columns a signature of sacreBLEU must not divide."""
+    return shown(name, value).replace("|", "\\|")
 
 
 def named(field: str) -> str:
@@ -97,7 +103,7 @@ def table(lines: Sequence[Line], first: str = "contestant") -> str:
     rows = [
         "| " + " | ".join(named(field) for field in columns) + " |",
         "|" + "|".join("---:" if field in numbers else "---" for field in columns) + "|",
-        *("| " + " | ".join(shown(field, line.get(field)) for field in columns) + " |" for line in lines),
+        *("| " + " | ".join(cell(field, line.get(field)) for field in columns) + " |" for line in lines),
     ]
     common = "; ".join(f"{named(field)}: {shown(field, lines[0][field])}" for field in alike)
     return "\n".join([*([f"For all of them: {common}.", ""] if common else []), *rows])

@@ -163,6 +163,17 @@ def test_packed_numbers_are_those_that_were_packed(bare: Any) -> None:
     assert part == pytest.approx([3.0, 1e-7])
 
 
+def test_a_replacement_counts_once_where_a_sentence_begins_with_a_bracket(bare: Any) -> None:
+    found = bare.evaluate(
+        """async () => {
+      const {wordsAfter} = await import("/studio/panels/look/edits.js");
+      const edits = [{kind: "replace-word", word: 0, by: "loud music"}];
+      return wordsAfter("[Music] plays", edits, {source: {words: ["loud", "music", "plays"]}});
+    }"""
+    )
+    assert found == ["loud", "music", "plays"]
+
+
 def test_words_light_up_what_they_are_linked_with_both_ways(bare: Any) -> None:
     bare.evaluate("""async () => {
       const {linked} = await import("/studio/pieces/tokens.js");

@@ -22,9 +22,12 @@ TABLE = "date,a,b\n2001,5,4\n2002,6,5\n2003,7,3\n2004,5,4\n"
 
 @pytest.fixture(scope="session")
 def numbers_studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a studio with a forecaster, a classifier of pictures and a translator."""
+    """The address of a studio with forecasters, a classifier of pictures and a translator."""
     folder = vector_runs(tmp_path_factory.mktemp("vectors") / "runs")
     train(folder / "text", "luong-dot", "model.depth=1")
+    brief = ("task=forecast", "forecast.context=14", "forecast.horizon=5", "train.steps=7", "train.validate_every=7")
+    plain = (*brief, "model.tie=none", "data.pairs=20000", f"data.corpus={folder.parent / 'runs-data' / 'series.csv'}")
+    train(folder / "without-attention", "gru", *plain)
     with on_a_port(folder, kept=True) as address:
         yield address
 
@@ -132,6 +135,15 @@ def test_another_run_has_its_own_page_and_text(own: Any, heard: list[str]) -> No
     own.locator(".chart .stage svg").wait_for()
     assert "14 moments" in own.locator(".said").inner_text()
     heard.clear()
+
+
+def test_what_was_chosen_for_one_forecaster_is_not_asked_of_another(own: Any) -> None:
+    open_look(own, by="attention", checkpoint="step-7", channel="2")
+    own.get_by_role("button", name="Edit").click()
+    own.get_by_label("Run", exact=True).select_option("without-attention")
+    own.get_by_text("would change most with").wait_for()
+    assert "by=" not in own.url
+    assert "checkpoint=" not in own.url
 
 
 def test_a_forecaster_is_tried_among_the_runs(own: Any) -> None:

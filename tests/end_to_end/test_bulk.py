@@ -61,6 +61,18 @@ def test_three_shards_write_what_one_process_writes(how: tuple[str, ...], texts:
 
 
 @pytest.mark.usefixtures("sevens")
+def test_words_that_are_left_out_are_said_in_shards_too(
+    texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("regard.explain.omission.LIKELIER", -100.0)
+    how = ("--json", "--show", "doubt", "decode.beam=1")
+    assert translate(texts, tmp_path / "one", *how) == 0
+    assert translate(texts, tmp_path / "many", *how, "bulk.lines=7", "--shard", "1/1") == 0
+    assert '"omitted": [{' in (tmp_path / "one").read_text(encoding="utf-8")
+    assert (tmp_path / "many").read_bytes() == (tmp_path / "one").read_bytes()
+
+
+@pytest.mark.usefixtures("sevens")
 @pytest.mark.parametrize("how", [(), ("--json",)])
 def test_pairs_are_scored_in_shards_as_by_one_process(how: tuple[str, ...], texts: Path, tmp_path: Path) -> None:
     files = ["--source", str(texts / "in.en.gz"), "--target", str(texts / "in.fr"), "--device", "cpu", *how]

@@ -149,6 +149,13 @@ def test_a_page_has_sections_only_for_what_was_measured(bench: dict[str, ModuleT
     assert "`make it` (a GPU, 2026-01-02)" in page
 
 
+def test_a_signature_makes_no_columns_and_ranges_stay_apart(bench: dict[str, ModuleType]) -> None:
+    table = bench["measurements"].table
+    made = table([line(signature="nrefs:1|case:mixed"), line(contestant="other", spread=[[1, 2], [3, 4]])])
+    assert "nrefs:1\\|case:mixed" in made
+    assert "1–2, 3–4" in made
+
+
 def test_a_later_measurement_takes_the_place_of_an_earlier_one(bench: dict[str, ModuleType]) -> None:
     newest = bench["measurements"].newest
     keys = ("model", "batch_tokens", "contestant")

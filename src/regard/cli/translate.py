@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -133,12 +133,15 @@ class Translating:
         translator = load(*self.runs, device=str(pick_device(self.device)), engine=self.decode.engine)
         options = Options.of(self.decode)
         settle(translator, opened(self.runs[0], [row[0] for row in opening]), options)
-        lines: Callable[..., Iterator[str]] = _json if self.json else _lines
+        best, show = self.decode.best, self.show
+
+        def lines(each: Translation) -> Iterator[str]:
+            return _json(each, best, show, _left_out(each, "line", show)) if self.json else _lines(each, best, show)
 
         def work(block: Block) -> bytes:
             texts = opened(self.runs[0], [row[0] for row in block.rows])
             found = translator.stream(texts, options, first=block.first)
-            written = (f"{self.before}{line}\n" for each in found for line in lines(each, self.decode.best, self.show))
+            written = (f"{self.before}{line}\n" for each in found for line in lines(each))
             return "".join(written).encode("utf-8", "surrogatepass")
 
         return work
@@ -252,7 +255,7 @@ def doubt_lines(doubt: Doubt) -> Iterator[str]:
         yield printable(f"improbable: {words}")
 
 
-def _json(found: Translation, count: int, show: str, left_out: Sequence[Unknown] = ()) -> Iterator[str]:
+def _json(found: Translation, count: int, show: str, left_out: Sequence[Unknown]) -> Iterator[str]:
     best = found.outputs[0]
     content: dict[str, Any] = {"source": found.source, "target": _text(found, best)}
     content |= {"score": best.score, "log_probability": best.log_probability}

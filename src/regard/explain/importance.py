@@ -53,13 +53,16 @@ class Attribution(OfSentence):
     ]
     completeness_error: Annotated[
         float | None,
-        Field(description="Relative error of the sum that the method promises; null where it promises none."),
+        Field(
+            description="Relative error of the sum that the method promises; null where it promises none. Of "
+            "integrated gradients it says nothing, because weights are fitted to that sum: see `quadrature_error`."
+        ),
     ]
     quadrature_error: Annotated[
         float | None,
         Field(
-            description="Of integrated gradients, the same error before the weights of the points were fitted: it says "
-            "how exact the parts are, and more `points` make it smaller; else null."
+            description="Of integrated gradients, the error of that sum before the weights of the points were fitted: "
+            "it says how exact the parts are, and more `points` make it smaller; else null."
         ),
     ]
     trace: Hidden[Trace]
@@ -79,8 +82,8 @@ class Attribution(OfSentence):
             values, columns = self.prefix, self.read
         share = self.unit == "share"
         error = "" if self.completeness_error is None else f"; completeness error {self.completeness_error:.1e}"
-        if self.quadrature_error is not None:
-            error += f", {self.quadrature_error:.1%} before weights were fitted"
+        if self.quadrature_error is not None:  # the other is zero by construction
+            error = f"; quadrature error {self.quadrature_error:.1%}, then weights were fitted to the sum"
         found = HeatMap(
             title=self.method,
             rows=labelled(self.trace, self.rows),

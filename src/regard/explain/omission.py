@@ -16,6 +16,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+from regard.decode.cancel import check_cancelled
 from regard.decode.scoring import score
 from regard.decode.texts import Output, Part, word_at
 from regard.text.reading import Unknown
@@ -49,6 +50,7 @@ def is_cheap(translator: Translator, output: Output) -> bool:
 
 def _left_out(translator: Translator, part: Part) -> Iterator[tuple[int, str]]:
     """The words of a part: the number of each in the text, between spaces, and how it was read."""
+    check_cancelled()
     spans = list(words_of(part.source))
     if len(spans) < 2 or isinstance(translator.tokenizers.source, Vectors):
         return

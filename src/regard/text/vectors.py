@@ -47,6 +47,7 @@ MEDIA = {
 }
 TIMES = ("time", "date", "datetime", "timestamp", "ds", "period", "year", "month", "week", "day", "hour", "index", "")
 MOST_NUMBERS = 1 << 24  # of one sequence; a picture or a recording with more is no example
+LARGEST = 1e30  # number: a model computes with 32 bits
 WINDOW, HOP = 0.025, 0.01  # seconds of sound in a frame, and from one to the next
 QUIET = 1e-10  # energy below which nothing is heard
 Matrix = NDArray[np.float64]
@@ -231,8 +232,8 @@ def _checked(values: Any, what: str) -> Matrix:
     found = found[:, None] if found.ndim == 1 else found
     if found.ndim != 2 or not found.size:
         raise DataError(f"{what}: numbers of shape {found.shape}: not a sequence of vectors; [[1, 2], [3, 4]] is one")
-    if np.isinf(found).any():
-        raise DataError(f"{what}: a number that is infinite; leave out what is not known, as null")
+    if (np.abs(found) > LARGEST).any():
+        raise DataError(f"{what}: a number that is infinite, or beyond {LARGEST:g}; what is not known is null")
     if found.size > MOST_NUMBERS:
         raise DataError(f"{what}: {found.size:,} numbers; at most {MOST_NUMBERS:,} would be right")
     return found
@@ -244,7 +245,7 @@ def _numbers(text: str) -> Matrix:
         content = list(map(float, text.replace(",", " ").split())) if plain else json.loads(text)
     except (ValueError, RecursionError) as problem:
         hint = "[[1, 2], [3, 4]] are two vectors, and a file is named by a person, not in a text"
-        raise DataError(f"source = {text[:40]!r}: not numbers ({problem}); {hint}") from problem
+        raise DataError(f"source = {text[:40]!r}: not numbers ({str(problem)[:80]}); {hint}") from problem
     return _checked(content, "source")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -234,6 +235,10 @@ def test_a_method_draws_its_own_map(folder: Path, capsys: Capture, tmp_path: Pat
     assert "completeness error" in seen.err
     assert "the source's share of all: " in seen.err
     assert "ALTI+: how near" in page.read_text(encoding="utf-8")
+    assert run(["explain", place, CAT, "--by", "integrated-gradients"]) == 0
+    told = capsys.readouterr().err
+    assert re.search(r"; quadrature error \d+\.\d%, then weights were fitted to the sum", told)
+    assert "completeness error" not in told  # zero by construction
     assert run(["explain", place, CAT, "--by", "saliency of entropy", "--side", "decoder", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["attribution"]["of"] == "entropy"

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import tiny
+from regard.decode.cancel import Cancelled, cancellable
 from regard.decode.scoring import score
 from regard.decode.texts import Output, Part
 from regard.explain import omission
@@ -96,6 +97,14 @@ def test_one_word_and_what_is_no_text_are_never_left_out(translator: Translator)
     vectors: Any = object.__new__(Vectors)
     reader = Translator(translator.models, Tokenizers(vectors, translator.tokenizers.target), translator.device)
     assert omitted(reader, "[1, 2]", Output("", 0.0, 0.0, (Part("[1, 2]", (5,)),))) == ()
+
+
+def test_it_stops_when_nobody_waits_for_it(translator: Translator) -> None:
+    def gone() -> None:
+        raise Cancelled
+
+    with pytest.raises(Cancelled), cancellable(gone):
+        omitted(translator, TEXT, output(translator))
 
 
 def test_what_takes_long_is_not_cheap(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:

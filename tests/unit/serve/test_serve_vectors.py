@@ -72,6 +72,7 @@ def test_what_a_forecast_hangs_on_is_one_answer(client: TestClient, forecaster: 
         ("forecast", 400, {"text": "[1, 2, 3]"}, "series: 1 channels; 2 would be right"),
         ("forecast", 400, {"text": "one two"}, "source = 'one two': not numbers"),
         ("forecast", 400, {"text": "/etc/passwd.csv"}, "source = '/etc/passwd.csv': not numbers"),
+        ("forecast", 400, {"text": "[[1e308, 1], [2, 3]]"}, "source: a number that is infinite, or beyond 1e+30"),
         ("forecast", 400, {"text": " "}, "text = '': an empty series"),
         ("forecast", 400, {"text": SERIES, "method": "alti"}, "by = alti: not for a forecast"),
         ("forecast", 404, {"run": "text", "text": "a cat"}, "run = text: does not forecast; ask /api/v1/trace"),
@@ -100,6 +101,10 @@ def test_numbers_may_be_longer_than_a_text(client: TestClient, runs: Path) -> No
         assert "too long; send at most 5,000" in asked(client, path, 413, run="text", **body)["error"]
     with serving.client(runs, limits=Limits(vectors=6000)) as small:
         assert "too long; send at most 6,000" in asked(small, "forecast", 413, text=long)["error"]
+
+
+def test_a_long_text_that_is_no_numbers_is_not_sent_back(client: TestClient) -> None:
+    assert len(asked(client, "forecast", 400, text="x" * 100_000)["error"]) < 300
 
 
 def test_a_forecaster_is_listed_with_what_it_does(client: TestClient) -> None:

@@ -189,6 +189,7 @@ def test_a_damaged_description_is_refused(change: dict[str, object], problem: st
         ("[]", "not a sequence of vectors"),
         ("[[[1]]]", "not a sequence of vectors"),
         ("[1e999]", "infinite"),
+        ("[1, -1e31]", "infinite, or beyond 1e\\+30"),
         ('[["a"]]', "not vectors"),
         ("data:image/png;base64,!", "not base64"),
         ("data:image/png;base64,AAAA", "not a picture"),

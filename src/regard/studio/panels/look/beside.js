@@ -177,8 +177,7 @@ export function besideCard({onview}) {
     const told = [
       answered.origin,
       mean === null ? "" : `the source’s share of all is ${percent(mean)}`,
-      answered.completeness_error ? `completeness error ${answered.completeness_error.toExponential(1)}` : "",
-      answered.quadrature_error ? `${percent(answered.quadrature_error)} before weights were fitted` : "",
+      exactness(answered),
     ];
     origin.textContent = told.filter(Boolean).join("; ");
     if (!answered.rows.length || !columns.length) {
@@ -239,6 +238,12 @@ export function besideCard({onview}) {
       return load();
     },
   };
+}
+
+/** How exact the numbers are: of integrated gradients the sum is fitted, so that its own error would say nothing. */
+function exactness({completeness_error: sum, quadrature_error: parts}) {
+  if (parts != null) return `quadrature error ${percent(parts)}, then weights were fitted to the sum`;
+  return sum ? `completeness error ${sum.toExponential(1)}` : "";
 }
 
 /** What is shown first: what was measured to be the most faithful for this run, else masking. */

@@ -26,13 +26,14 @@ export const lasting = (edits) => edits.filter((edit) => OF_THE_MODEL.includes(e
 export const wordsOf = (text) => text.split(/\s+/).filter(Boolean);
 
 /**
- * The words of the sentence after the replacements; in a script without spaces they are the pieces of its trace.
+ * The words of the sentence after the replacements; of vectors, and in a script without spaces, those of its trace.
  * @param {string} text
  * @param {any[]} edits
  * @param {{source: {words: string[]}}} [trace]
  */
 export function wordsAfter(text, edits, trace) {
-  const words = trace && isVectors(text) ? [...trace.source.words] : wordsOf(text);
+  if (trace && isVectors(text)) return trace.source.words; // a sentence in brackets too: its trace has them replaced
+  const words = wordsOf(text);
   for (const edit of edits) if (edit.kind === "replace-word") words.splice(edit.word, 1, ...wordsOf(edit.by ?? ""));
   return apart(text, words, trace) ?? words;
 }

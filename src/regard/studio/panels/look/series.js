@@ -24,6 +24,7 @@ const MEANS = {
   gradient: "The shade is how much the median would move with each moment.",
 };
 const OFFERED = 3;
+const ITS_OWN = {by: "", checkpoint: "", moment: "", channel: ""}; // what was chosen of one run, and another may not have
 
 export class SeriesPage {
   /** @type {any} of a run, once there is one */ run;
@@ -58,7 +59,7 @@ export class SeriesPage {
     this.picker = runPicker({
       runs: this.runs,
       value: this.runs[0].name,
-      onchange: (run) => this.change({run, text: undefined}),
+      onchange: (run) => this.change({run, text: undefined, ...ITS_OWN}),
     });
     this.text = element("textarea", {
       rows: 3,
@@ -103,7 +104,7 @@ export class SeriesPage {
       return undefined;
     }
     this.form.fold(saidRun(this.run.name), element("span.said", called(text)));
-    const key = JSON.stringify([this.run.name, text, values.by ?? ""]);
+    const key = JSON.stringify([this.run.name, text, values.by ?? "", values.checkpoint ?? ""]);
     if (key === this.key && this.found) return this.draw();
     this.key = key;
     return this.load(text);
