@@ -123,21 +123,27 @@ def looks(translator: Translator, candidates: Sequence[Translation]) -> tuple[Lo
 
 def _look(translator: Translator, one: Translation, *, heads: bool) -> Look:
     trace = one.trace()
-    effect = word_map(translator.model, trace.source, trace.target, special=True)
-    title = "effect of masking each source word on the log-probability"
-    masked = _effect(title, effect.rows, effect.columns, effect.weights, "nats")
-    first = believed_picture(translator, translator.explained(trace, one.text))
+    looked = translator.explained(trace, one.text)
+    first = believed_picture(translator, looked)
     believed = () if first is None else (replace(first, values=_short(first.values)),)
+    shown = bool(believed) and looked.measured is not None and looked.measured.best == "masking"
+    masked = () if shown else (_masking(translator, trace),)
     if not trace.layers("cross"):
-        return Look(one.source, one.text, (*believed, masked, _gradient(translator, trace)))
+        return Look(one.source, one.text, (*believed, *masked, _gradient(translator, trace)))
     aligner = translator.aligner
     folded = fold(aligner.weights(aligner.rows(trace).cross), trace.target, trace.source)
     title, names = aligner.describe(), (folded.rows, folded.columns)
     attention = HeatMap(title, *names, _rounded(folded.weights), title, "output", "source", sums=True)
     count = trace.cross.shape[0] * trace.cross.shape[1]
     return Look(
-        one.source, one.text, (*believed, attention, masked), _heads(trace) if heads and count > 1 else (), count
+        one.source, one.text, (*believed, attention, *masked), _heads(trace) if heads and count > 1 else (), count
     )
+
+
+def _masking(translator: Translator, trace: Trace) -> HeatMap:
+    found = word_map(translator.model, trace.source, trace.target, special=True)
+    title = "effect of masking each source word on the log-probability"
+    return _effect(title, found.rows, found.columns, found.weights, "nats")
 
 
 def _gradient(translator: Translator, trace: Trace) -> HeatMap:

@@ -309,6 +309,16 @@ def test_notebooks_and_reports_show_the_best_first_and_name_it(run: Path, kept: 
         (run / "away.json").rename(run / "faithful.json")
 
 
+def test_a_report_whose_best_map_is_masking_shows_it_once(run: Path, kept: Faithfulness) -> None:
+    replace(kept, best="masking").save(run)
+    try:
+        translator = load(run)
+        titles = [each.title for each in looks(translator, [translator.translate("the cat sleeps")])[0].maps]
+    finally:
+        kept.save(run)
+    assert sum("masking" in title for title in titles) == 1
+
+
 def test_what_is_too_long_for_the_best_is_shown_as_attention(
     run: Path, kept: Faithfulness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
