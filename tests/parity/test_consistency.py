@@ -15,7 +15,7 @@ import tiny
 from regard.errors import SettingsError
 from regard.models.generator import EncoderDecoder
 from regard.nn import masks
-from regard.nn.consistency import Cut, Inconsistency, divergence, r_drop, sim_cut, smoothed
+from regard.nn.consistency import Inconsistency, TokenCutoff, divergence, r_drop, sim_cut, smoothed
 from regard.nn.fast.output_loss import cross_entropy
 from regard.nn.observe import UNOBSERVED
 from regard.runs.folder import Run
@@ -80,10 +80,10 @@ def test_a_cut_takes_embeddings_away_in_the_second_half_alone(preset: str) -> No
     model, source = tiny.translator(preset), tiny.rows([5, 7, 4], tiny.SOURCE_SIZE, 3)
     twice = torch.cat((source, source))
     with torch.no_grad():
-        plain, cut = (_states(model, twice, observer) for observer in (UNOBSERVED, Cut(0.999999)))
+        plain, cut = (_states(model, twice, observer) for observer in (UNOBSERVED, TokenCutoff(0.999999)))
     torch.testing.assert_close(cut[:3], plain[:3])
     assert not torch.allclose(cut[3:], plain[3:])
-    seen = Cut(0.4).at("encoder").see("embedded", torch.ones(2, 5000, 3))
+    seen = TokenCutoff(0.4).at("encoder").see("embedded", torch.ones(2, 5000, 3))
     assert bool((seen[0] == 1).all())
     assert float(seen[1, :, 0].mean()) == pytest.approx(0.6, abs=0.03)
     assert torch.equal(seen[1, :, 0], seen[1, :, 2])  # a token as a whole

@@ -57,7 +57,7 @@ class Inconsistency(nn.Module):
         return loss(first, second, targets, smoothing, self.weight)
 
 
-class Cut:
+class TokenCutoff:
     """An observer that takes away the embedding of a share of all tokens in the second half of a batch: token cutoff
     (Shen et al., 2020). It looks at nothing else, so attention takes its fused path."""
 
@@ -66,10 +66,10 @@ class Cut:
     def __init__(self, share: float, *, outside: bool = True) -> None:
         self._share, self._outside = share, outside
 
-    def at(self, place: str | int) -> Cut | Unobserved:
+    def at(self, place: str | int) -> TokenCutoff | Unobserved:
         """The encoder or the decoder; further in there is nothing to cut."""
         del place
-        return Cut(self._share, outside=False) if self._outside else UNOBSERVED
+        return TokenCutoff(self._share, outside=False) if self._outside else UNOBSERVED
 
     def see(self, name: str, value: Tensor) -> Tensor:
         if name != "embedded":

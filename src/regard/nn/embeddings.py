@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.errors import DataError
+from regard.nn.fast.rotation import rotate
 from regard.text.vocabulary import START, UNK
 
 
@@ -245,7 +246,8 @@ class Rotary(_Tables):
 
     def forward(self, x: Tensor, first: int = 0) -> Tensor:
         """``x`` (B, H, T, K) → the same, rotated."""
-        return self.turn(x, *self.tables(first, first + x.shape[2]))
+        turn = self.turn if torch.compiler.is_compiling() else rotate
+        return turn(x, *self.tables(first, first + x.shape[2]))
 
     def tables(self, first: int, last: int) -> tuple[Tensor, Tensor]:
         """Cosine and sine of these positions, two of (T, K / 2)."""
