@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import gzip
+import json
+import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -61,6 +64,26 @@ def test_three_shards_write_what_one_process_writes(how: tuple[str, ...], texts:
 
 
 @pytest.mark.usefixtures("sevens")
+@pytest.mark.parametrize("count", [1, 13])
+def test_who_merges_makes_the_remarks_of_one_process(count: int, texts: Path, tmp_path: Path, capsys: Capture) -> None:
+    """The first in full and the number of the others, whoever has done the lines; the other processes make none."""
+    with gzip.open(texts / "in.en.gz", "rt", encoding="utf-8") as file:
+        lines = [f"Zorblax {line}" if 5 < place <= 5 + count else line for place, line in enumerate(file)]
+    (tmp_path / "in.txt").write_text("".join(lines), encoding="utf-8")
+    words = ["translate", "demo", "--file", str(tmp_path / "in.txt"), "--device", "cpu", "decode.beam=1"]
+    assert run([*words, "--out", str(tmp_path / "one")]) == 0
+    one = capsys.readouterr().err.splitlines()
+    assert one[0].startswith("line 7: ")
+    assert one[-1].endswith("more lines; --json has them all") == (count > 10)
+    for number in (2, 1, 2):
+        assert run([*words, "--out", str(tmp_path / "many"), "bulk.lines=7", "--shard", f"{number}/2"]) == 0
+    said = capsys.readouterr().err.splitlines()
+    missing, merged, *rest = said
+    assert "blocks missing" in missing
+    assert rest == [*one, merged, *one]
+
+
+@pytest.mark.usefixtures("sevens")
 def test_words_that_are_left_out_are_said_in_shards_too(
     texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -74,13 +97,33 @@ def test_words_that_are_left_out_are_said_in_shards_too(
 
 @pytest.mark.usefixtures("sevens")
 @pytest.mark.parametrize("how", [(), ("--json",)])
-def test_pairs_are_scored_in_shards_as_by_one_process(how: tuple[str, ...], texts: Path, tmp_path: Path) -> None:
+def test_pairs_are_scored_in_shards_as_by_one_process(
+    how: tuple[str, ...], texts: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    """The sums, too: said by who merges."""
     files = ["--source", str(texts / "in.en.gz"), "--target", str(texts / "in.fr"), "--device", "cpu", *how]
     assert run(["score", "demo", *files, "--out", str(tmp_path / "one")]) == 0
+    sums = capsys.readouterr()
     for number in (1, 2):
         shard = ["--shard", f"{number}/2", "bulk.lines=7", "--out", str(tmp_path / "many")]
         assert run(["score", "demo", *files, *shard]) == 0
     assert (tmp_path / "many").read_bytes() == (tmp_path / "one").read_bytes()
+    said = capsys.readouterr()
+    assert said.err.splitlines()[2:] == sums.err.splitlines()
+    assert bool(said.out) == bool(how)
+    for name, value in json.loads(sums.out or "{}").items():
+        assert json.loads(said.out)[name] == pytest.approx(value, rel=1e-12)
+
+
+@pytest.mark.parametrize("how", [(), ("--shard", "1/1")])
+def test_nothing_to_score_is_refused_in_shards_as_by_one_process(
+    how: tuple[str, ...], tmp_path: Path, capsys: Capture
+) -> None:
+    (tmp_path / "empty").touch()
+    files = ["--source", str(tmp_path / "empty"), "--target", str(tmp_path / "empty"), "--out", str(tmp_path / "out")]
+    assert run(["score", "demo", *files, "--device", "cpu", *how]) == 3
+    assert "empty: is empty; give at least one sentence" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["empty"]
 
 
 @pytest.mark.parametrize("decode", ["decode.beam=1", "decode.best=2"])
@@ -130,7 +173,7 @@ def test_a_killed_process_is_started_again_and_does_the_rest(
     assert not out.exists()
     assert translate(texts, out, "bulk.lines=2", "--shard", "1/1") == 0
     assert before.items() <= {path.name: path.stat().st_mtime_ns for path in done.glob("0*")}.items()
-    assert f"{len(list(done.glob('0*')))} blocks merged" in capsys.readouterr().err
+    assert f"{len(PAIRS) // 2 + 2} blocks merged" in capsys.readouterr().err
     assert translate(texts, tmp_path / "one") == 0
     assert out.read_bytes() == (tmp_path / "one").read_bytes()
 
@@ -174,3 +217,35 @@ def test_a_ray_cluster_of_two_workers_writes_the_same(texts: Path, tmp_path: Pat
     assert translate(texts, tmp_path / "one", "decode.beam=1") == 0
     assert translate(texts, tmp_path / "many", "decode.beam=1", "bulk.lines=7", "--on", "ray", "bulk.workers=2") == 0
     assert (tmp_path / "many").read_bytes() == (tmp_path / "one").read_bytes()
+
+
+@pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed")
+def test_an_actor_that_is_killed_changes_nothing_and_stdout_stays_empty(texts: Path, tmp_path: Path) -> None:
+    """Ray says who has died; that is for people, and stdout is for data."""
+    assert translate(texts, tmp_path / "one") == 0
+    words = ["--file", str(texts / "in.en.gz"), "--out", str(tmp_path / "many"), "--device", "cpu", "bulk.lines=1"]
+    command = [sys.executable, "-m", "regard", "translate", "demo", *words, "--on", "ray", "bulk.workers=2"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while not (actors := [each for each in below(process.pid) if named(each).startswith("ray::_Actor.work")]):
+        assert process.poll() is None
+        time.sleep(0.02)
+    os.kill(actors[0], signal.SIGKILL)
+    out, said = process.communicate()
+    assert (process.returncode, out) == (0, "")
+    assert "55 blocks merged" in said
+    assert (tmp_path / "many").read_bytes() == (tmp_path / "one").read_bytes()
+
+
+def below(process: int) -> Iterator[int]:
+    """The processes that a process has started, and those that they have."""
+    for task in Path(f"/proc/{process}/task").glob("*/children"):
+        for each in map(int, task.read_text().split()):
+            yield each
+            yield from below(each)
+
+
+def named(process: int) -> str:
+    try:
+        return Path(f"/proc/{process}/cmdline").read_text()
+    except OSError:
+        return ""

@@ -46,6 +46,7 @@ def test_a_student_learns_from_a_teachers_translations(text: Path, tmp_path: Pat
     words += [*student, "decode.beam=1", "--steps", "3"]
     assert run(words) == 0
     made = Run.open(tmp_path / "student").settings
+    assert made.data.languages == "en-fr"  # the teacher's: target.txt does not say it
     assert (made.model.kind, made.model.autoregression) == ("transformer", "ssru")  # type: ignore[union-attr]
     assert lines(Path(made.data.target)) == [found.text for found in regard.load("demo").translate(LINES, beam=1)]
     assert regard.load(tmp_path / "student").translate(LINES[0]).text is not None

@@ -8,11 +8,11 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from regard.cli.streams import LineCounter, say
+from regard.cli.streams import LineCounter, say, without_garbage_collection
 from regard.errors import SettingsError
 
 if TYPE_CHECKING:
-    from regard.data.blocks import Block, Work
+    from regard.data.blocks import Block, Done, Work
     from regard.settings.call import BulkSettings
 
 FIRST: Final = 1024  # lines by which an engine is chosen: those that one process would translate first
@@ -47,10 +47,10 @@ def bulk(
     on: str,
     how: BulkSettings,
     device: str,
-) -> bool:
-    """Do the blocks of a shard that are missing, here or on a cluster; merge, if none is left, and say whether that was
-    so. ``work`` says what is done to the lines, and ``make`` loads what does it."""
-    from regard.data.blocks import Finished, Shard, blocks
+) -> Iterator[dict[str, Any]] | None:
+    """Do the blocks of a shard that are missing, here or on a cluster; merge, if none is left, and give the notes on
+    all blocks; None if some are left. ``work`` says what is done to the lines, and ``make`` loads what does it."""
+    from regard.data.blocks import BlockFolder, Shard, blocks
     from regard.data.cluster import address_of
 
     if out is None:
@@ -58,7 +58,7 @@ def bulk(
     mine, address = Shard.read(shard or "1/1"), address_of(on) if on else ""
     rows = iter(rows)
     first = list(islice(rows, 1))  # a file that is not there leaves no folder
-    finished = Finished(out, {**work, "lines": how.lines, "device": device})
+    finished = BlockFolder(out, {**work, "lines": how.lines, "device": device})
     names, opening = list[str](), list[tuple[str, ...]]()
 
     def missing() -> Iterator[Block]:
@@ -72,27 +72,36 @@ def bulk(
     waiting = missing()
     found = _there(make, opening, waiting, address, how, device) if on else _here(make, opening, waiting)
     told, lines = LineCounter("done"), 0
-    for block, output in found:
-        finished.write(block, output)
+    for block, done in found:
+        finished.write(block, done)
         told(lines := lines + len(block.rows))
     left = finished.merge(names)
     several = "block" if len(names) == 1 else "blocks"
     say(f"{out}: {len(names):,} {several} merged" if not left else f"{out}: {left:,} of {len(names):,} blocks missing")
-    return not left
+    return None if left else finished.notes(names)
 
 
-def _here(make: Make, opening: list[tuple[str, ...]], waiting: Iterator[Block]) -> Iterator[tuple[Block, bytes]]:
+def _loaded(make: Make, opening: Sequence[tuple[str, ...]]) -> Work:
+    """What does the work, in a process whose memory does not grow with the number of blocks."""
+    with without_garbage_collection():
+        from regard.nn.fast.allocator import remember_few_shapes
+
+        remember_few_shapes()
+        return make(opening)
+
+
+def _here(make: Make, opening: list[tuple[str, ...]], waiting: Iterator[Block]) -> Iterator[tuple[Block, Done]]:
     work: Work | None = None
     for block in waiting:
-        work = work or make(opening)
+        work = work or _loaded(make, opening)
         yield block, work(block)
 
 
 def _there(
     make: Make, opening: list[tuple[str, ...]], waiting: Iterator[Block], address: str, how: BulkSettings, device: str
-) -> Iterator[tuple[Block, bytes]]:
+) -> Iterator[tuple[Block, Done]]:
     from regard.data.cluster import spread
 
     first = next(waiting, None)
     if first is not None:
-        yield from spread(partial(make, opening), chain((first,), waiting), address, how.workers, device)
+        yield from spread(partial(_loaded, make, opening), chain((first,), waiting), address, how.workers, device)

@@ -163,7 +163,7 @@ def _in_blocks(
     work = Translating((located(run),), device, decode, "text", json=False)
     rows = ((source,) for source in texts.sources)
     merged = bulk(rows, out, work.about(), work, shard=shard, on=on, how=call.bulk, device=device)
-    return list(read_lines(out)) if merged and out is not None else None
+    return None if merged is None or out is None else list(read_lines(out))
 
 
 def _write(path: Path, lines: list[str]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import count
 from pathlib import Path
@@ -18,7 +18,7 @@ from regard.cli.streams import destination, one_line, put, say
 from regard.cli.verb import called, common, only_one, with_settings
 
 if TYPE_CHECKING:
-    from regard.data.blocks import Block, Work
+    from regard.data.blocks import Block, Done, Work
 
 
 def score(
@@ -32,19 +32,20 @@ def score(
 ) -> None:
     """Log-probabilities (natural) of given translations, a line a pair; --json: of each piece."""
     from regard.cli.streams import LineCounter
-    from regard.data.encoding import PairEncoder
-    from regard.data.readers import Corpus
-    from regard.errors import DataError
     from regard.evaluate import evaluate as evaluation
+    from regard.nn.fast.allocator import remember_few_shapes
     from regard.tasks.load import load
 
     overrides, name = only_one(words, "RUN")
     how, asked = called("score", overrides).bulk, common(context)
-    rows = (row for _, row in Corpus((str(source), str(target))).rows(PairEncoder.names))
+    rows = _pairs(source, target)
     if shard or on:
         work = Scoring(located(Path(name)), asked.device if on else asked.place, json=asked.json)
-        bulk(rows, out, work.about(), work, shard=shard, on=on, how=how, device=work.device)
+        merged = bulk(rows, out, work.about(), work, shard=shard, on=on, how=how, device=work.device)
+        if notes := list(merged or ()):
+            _say_sums(*(sum(note[name] for note in notes) for name in _SUMMED), as_json=asked.json)
         return
+    remember_few_shapes()
     translator = load(Path(name), device=asked.place)
     told = LineCounter("scored")
     lines, pieces, total = 0, 0, 0.0
@@ -54,12 +55,31 @@ def score(
             write(_line(lines, scored, as_json=asked.json))
             if lines % evaluation.CHUNK == 0:
                 told(lines)
-        if not lines:
-            raise DataError(f"{source}: is empty; give at least one sentence")
+    _say_sums(lines, pieces, total, as_json=asked.json)
+
+
+def _pairs(source: Path, target: Path) -> Iterator[tuple[str, ...]]:
+    """The rows of two files; at least one."""
+    from regard.data.encoding import PairEncoder
+    from regard.data.readers import Corpus
+    from regard.errors import DataError
+
+    rows = (row for _, row in Corpus((str(source), str(target))).rows(PairEncoder.names))
+    first = next(rows, None)
+    if first is None:
+        raise DataError(f"{source}: is empty; give at least one sentence")
+    yield first
+    yield from rows
+
+
+_SUMMED = ("lines", "pieces", "log_probability")
+
+
+def _say_sums(lines: int, pieces: int, total: float, *, as_json: bool) -> None:
     mean = total / pieces
-    sums = {"lines": lines, "pieces": pieces, "log_probability": total, "mean": mean, "perplexity": math.exp(-mean)}
-    if asked.json:
-        print(json.dumps(sums))
+    if as_json:
+        sums = dict(zip(_SUMMED, (lines, pieces, total), strict=True))
+        print(json.dumps({**sums, "mean": mean, "perplexity": math.exp(-mean)}))
     print(
         f"lines {lines:,}, pieces with <end> {pieces:,}, log-probability {total:,.2f}, "
         f"a piece {mean:.4f}, perplexity a piece {math.exp(-mean):,.3f}",
@@ -86,10 +106,11 @@ class Scoring:
 
     def about(self) -> dict[str, Any]:
         """What the output depends on."""
-        return {"verb": "score", "weights": [fingerprint(self.run)], "json": self.json}
+        return {"verb": "score", "weights": [fingerprint(self.run)], "json": self.json, "sums": True}
 
     def __call__(self, opening: Sequence[tuple[str, ...]]) -> Work:
         """Load the run; nothing depends on the first lines of the files."""
+        from regard.data.blocks import Done
         from regard.device import pick_device
         from regard.evaluate import evaluate as evaluation
         from regard.tasks.load import load
@@ -97,11 +118,14 @@ class Scoring:
         del opening
         translator = load(self.run, device=str(pick_device(self.device)))
 
-        def work(block: Block) -> bytes:
+        def work(block: Block) -> Done:
+            lines, pieces, total = list[str](), 0, 0.0
             found = evaluation.score(translator, block.rows, first=block.first)
-            numbered = enumerate(found, start=block.first + 1)
-            lines = (f"{_line(number, scored, as_json=self.json)}\n" for number, scored in numbered)
-            return "".join(lines).encode("utf-8", "surrogatepass")
+            for number, scored in enumerate(found, start=block.first + 1):
+                lines.append(f"{_line(number, scored, as_json=self.json)}\n")
+                pieces, total = pieces + len(scored), total + sum(value for _, value in scored)
+            sums = zip(_SUMMED, (len(lines), pieces, total), strict=True)
+            return Done("".join(lines).encode("utf-8", "surrogatepass"), dict(sums))
 
         return work
 

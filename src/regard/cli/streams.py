@@ -165,6 +165,10 @@ class Remarks:
         if self._count <= REMARKS:
             say(printable(f"{self._name} {number}: {line}" if self._name else line))
 
+    def more(self, count: int) -> None:
+        """So many more, after the first `REMARKS`."""
+        self._count += count
+
     def end(self) -> None:
         if self._count > REMARKS:
             say(f"… and remarks on {self._count - REMARKS:,} more {self._name}s; --json has them all")

@@ -36,7 +36,7 @@ def backtranslate(
     before = f"{tag} " if tag else ""
     device = asked.device if on else asked.place
     work = Translating((located(Path(name)),), device, call.decode, "text", json=False, before=before)
-    if bulk(
+    merged = bulk(
         ((line,) for line in read_lines(file)),
         out / SOURCE,
         work.about(),
@@ -45,7 +45,8 @@ def backtranslate(
         on=on,
         how=call.bulk,
         device=device,
-    ):
+    )
+    if merged is not None:
         with new_file(out / TARGET) as written:
             written.writelines(f"{line}\n".encode("utf-8", "surrogatepass") for line in read_lines(file))
         say(f"wrote {out / SOURCE} and {out / TARGET}; put real pairs in front of them, and train on both")
@@ -74,13 +75,16 @@ def distil(
     work, texts = Translating((teacher,), device, call.decode, "text", json=False), out.with_name(f"{out.name}.texts")
     from regard.data.lines import read_lines
     from regard.runs.folder import Run
+    from regard.settings.languages import languages_of
 
     rows = ((line,) for line in read_lines(source))
     bulk(rows, texts / TARGET, work.about(), work, shard="1/1", on=on, how=call.bulk, device=device)
-    data = Run.open(teacher).settings.data
+    taught = Run.open(teacher).settings
+    data = taught.data
     held_out = {name: getattr(data, name) for name in ("valid_source", "valid_target", "valid_corpus")}
     files = {"source": str(source), "target": str(texts / TARGET)}
     files |= {name: value for name, value in held_out.items() if value and Path(value).exists()}
+    files |= {"languages": str(languages)} if (languages := languages_of(taught)) else {}
     given = [f"data.{name}={json.dumps(value)}" for name, value in files.items()]
     given += [f"train.time={json.dumps(time)}"] if time else []
     given += [f"train.steps={count_of(steps)}"] if steps else []

@@ -13,6 +13,7 @@ import typer
 
 from regard.cli.bulk import ON, SHARD, bulk, fingerprint, located
 from regard.cli.streams import (
+    REMARKS,
     STDIN,
     Remarks,
     destination,
@@ -28,7 +29,7 @@ from regard.cli.verb import apart, called, common, with_settings
 from regard.errors import SettingsError, did_you_mean
 
 if TYPE_CHECKING:
-    from regard.data.blocks import Block, Work
+    from regard.data.blocks import Block, Done, Work
     from regard.decode.options import Options
     from regard.decode.texts import Output
     from regard.explain.doubt import Doubt
@@ -73,13 +74,13 @@ def translate(
         raise SettingsError(f"--file = {file}: is translated as a whole; leave out texts, --nbest and --show")
     if shard or on:
         if file is None or str(file) == STDIN or strings or given:
-            raise SettingsError(f"--file = {file}: --shard and --on divide a file of lines; give one, and no texts")
+            raise SettingsError("--shard, --on: divide a file of lines; give one with --file, and no texts")
         if constrain is not None:
             decode = decode.model_copy(update={"glossary": _glossary(constrain, decode.glossary)})
         asked = common(context)
         runs = tuple(map(located, (run, *(ensemble or ()))))
-        work = Translating(runs, asked.device if on else asked.place, decode, show, json=asked.json)
-        _in_bulk(work, file, out, shard, on, call.bulk)
+        work = Translating(runs, asked.device if on else asked.place, decode, show, json=asked.json, remarks=True)
+        translate_in_blocks(work, file, out, shard, on, call.bulk)
         return
     waiting = iter([]) if strings else texts_of(given, file)
     with without_garbage_collection():
@@ -111,6 +112,7 @@ class Translating:
     show: str
     json: bool
     before: str = ""  # what every line of the output begins with
+    remarks: bool = False  # whether there are any on single lines
 
     def about(self) -> dict[str, Any]:
         """What the output depends on."""
@@ -119,12 +121,14 @@ class Translating:
             "show": self.show,
             "json": self.json,
             "before": self.before,
+            "remarks": self.remarks,
             **{f"decode.{name}": value for name, value in decode.items()},
         }
         return {"verb": "translate", "weights": [fingerprint(run) for run in self.runs], **how}
 
     def __call__(self, opening: Sequence[tuple[str, ...]]) -> Work:
         """Load the runs, and choose the engine that searches by the first lines of the file."""
+        from regard.data.blocks import Done
         from regard.decode.options import Options
         from regard.device import pick_device
         from regard.tasks.engines import settle
@@ -133,25 +137,36 @@ class Translating:
         translator = load(*self.runs, device=str(pick_device(self.device)), engine=self.decode.engine)
         options = Options.of(self.decode)
         settle(translator, opened(self.runs[0], [row[0] for row in opening]), options)
-        best, show = self.decode.best, self.show
 
-        def lines(each: Translation) -> Iterator[str]:
-            return _json(each, best, show, _left_out(each, "line", show)) if self.json else _lines(each, best, show)
-
-        def work(block: Block) -> bytes:
+        def work(block: Block) -> Done:
             texts = opened(self.runs[0], [row[0] for row in block.rows])
-            found = translator.stream(texts, options, first=block.first)
-            written = (f"{self.before}{line}\n" for each in found for line in lines(each))
-            return "".join(written).encode("utf-8", "surrogatepass")
+            written, remarks = list[str](), list[tuple[int, str]]()
+            for number, each in enumerate(translator.stream(texts, options, first=block.first), start=block.first + 1):
+                left_out = _left_out(each, "line", self.show)
+                if self.remarks and (remark := _remark(each, left_out)):
+                    remarks.append((number, remark))
+                how = self.decode.best, self.show
+                written += _json(each, *how, left_out) if self.json else _lines(each, *how)
+            output = "".join(f"{self.before}{line}\n" for line in written).encode("utf-8", "surrogatepass")
+            return Done(output, {"first": remarks[:REMARKS], "count": len(remarks)} if remarks else {})
 
         return work
 
 
-def _in_bulk(work: Translating, file: Path, out: Path | None, shard: str, on: str, how: BulkSettings) -> None:
+def translate_in_blocks(
+    work: Translating, file: Path, out: Path | None, shard: str, on: str, how: BulkSettings
+) -> None:
+    """Do the lines of a file that are missing; who merges them makes the remarks, as one process would."""
     from regard.data.lines import read_lines
 
     rows = ((line,) for line in read_lines(file))
-    bulk(rows, out, work.about(), work, shard=shard, on=on, how=how, device=work.device)
+    notes = bulk(rows, out, work.about(), work, shard=shard, on=on, how=how, device=work.device)
+    remarks = Remarks("line")
+    for note in notes or ():
+        for number, line in note["first"]:
+            remarks.note(number, line)
+        remarks.more(note["count"] - len(note["first"]))
+    remarks.end()
 
 
 def _translate_file(translator: Translator, file: Path, out: Path | None, options: Options) -> None:
@@ -183,6 +198,9 @@ def _translate_file(translator: Translator, file: Path, out: Path | None, option
 
 def _translations(translator: Translator, waiting: Iterable[list[str]], options: Options) -> Iterator[Translation]:
     """Translate texts as they arrive."""
+    from regard.nn.fast.allocator import remember_few_shapes
+
+    remember_few_shapes()
     number = 0
     for chunk in waiting:
         yield from translator.stream(chunk, options, first=number)

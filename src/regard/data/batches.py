@@ -97,7 +97,7 @@ class Batches:
             raise DataError(f"corpus = {len(self.examples):,} rows: none can be used; {left_out}")
         if self.stretch == (1.0, 1.0):
             return made
-        lengths = both_sides(*_lengths(self.examples))  # real ones, not those that were planned
+        lengths = both_sides(*lengths_of(self.examples))  # real ones, not those that were planned
         source_tokens, target_tokens = (int(np.minimum(side[made.order], limit).sum()) for side in lengths)
         return replace(made, tokens=(source_tokens, target_tokens))
 
@@ -120,7 +120,7 @@ class Batches:
             epoch, start = epoch + 1, 0
 
 
-def _lengths(examples: Examples) -> tuple[Lengths | None, Lengths | None]:
+def lengths_of(examples: Examples) -> tuple[Lengths | None, Lengths | None]:
     """How long each row is in a batch, on both sides; None for a side that the task does not have."""
     source, target = (examples.columns.get(name) for name in ("source", "target"))
     return (None if source is None else source.lengths()), (None if target is None else target.lengths() + 1)
@@ -130,7 +130,7 @@ def _stretched(examples: Examples, stretch: Stretch, limit: int) -> tuple[Length
     """The lengths to plan with: room for rows that become longer, up to the limit."""
     return tuple(  # type: ignore[return-value]
         side if side is None or by == 1 else np.maximum(side, np.minimum(np.ceil(side * by), limit)).astype(np.int32)
-        for side, by in zip(_lengths(examples), stretch, strict=True)
+        for side, by in zip(lengths_of(examples), stretch, strict=True)
     )
 
 

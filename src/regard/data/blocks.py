@@ -2,6 +2,7 @@
 
     OUT.blocks/work.json          what is done to the lines: all processes must agree
     OUT.blocks/000017-3f2a…       the output for block 17, named after its lines too: changed input is done again
+    OUT.blocks/000017-3f2a….json  what is to be said of it when all are merged: remarks, sums; not of every block
     OUT                           all blocks in order, when they are there
 
 Blocks are cut by counting lines, so every process finds the same ones. Shard i of n has the blocks i, i + n, i + 2 n, …
@@ -21,7 +22,7 @@ from typing import Any, NamedTuple
 
 from regard.data.lines import in_blocks
 from regard.errors import SettingsError
-from regard.files import leftovers, new_file, read_object, sweep, write_first
+from regard.files import leftovers, new_file, read_object, sweep, write_first, write_object
 
 WORK = "work.json"
 
@@ -59,7 +60,14 @@ class Block:
         return f"{self.number:06d}-{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
 
 
-Work = Callable[[Block], bytes]  # what is written for a block
+class Done(NamedTuple):
+    """What was made of a block."""
+
+    output: bytes
+    note: dict[str, Any]  # what is to be said of it, as JSON
+
+
+Work = Callable[[Block], Done]
 
 
 def blocks(rows: Iterable[Sequence[str]], lines: int) -> Iterator[Block]:
@@ -71,7 +79,7 @@ def blocks(rows: Iterable[Sequence[str]], lines: int) -> Iterator[Block]:
         first += len(some)
 
 
-class Finished:
+class BlockFolder:
     """The folder with the blocks that are done."""
 
     def __init__(self, out: Path, work: Mapping[str, Any]) -> None:
@@ -91,17 +99,25 @@ class Finished:
     def has(self, block: Block) -> bool:
         return (self._folder / block.name).is_file()
 
-    def write(self, block: Block, output: bytes) -> None:
+    def write(self, block: Block, done: Done) -> None:
+        if done.note:  # first: where the output is, its note is too
+            write_object(self._note(block.name), done.note)
         with new_file(self._folder / block.name) as file:
-            file.write(output)
+            file.write(done.output)
+
+    def notes(self, names: Iterable[str]) -> Iterator[dict[str, Any]]:
+        """The notes on blocks, in order."""
+        return (note for name in names if (note := read_object(self._note(name))))
+
+    def _note(self, name: str) -> Path:
+        return self._folder / f"{name}.json"
 
     def merge(self, names: Sequence[str]) -> int:
         """Join the blocks in order, if all are there; returns how many are missing."""
-        paths = [self._folder / name for name in names]
-        if missing := sum(not path.is_file() for path in paths):
+        if missing := sum(not (self._folder / name).is_file() for name in names):
             return missing
         with new_file(self._out) as file:
-            for path in paths:
-                with path.open("rb") as block:
+            for name in names:
+                with (self._folder / name).open("rb") as block:
                     shutil.copyfileobj(block, file, 1 << 20)
         return 0

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import os
 import platform
+import sys
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from importlib.metadata import version
 from typing import Any
 
-from regard.data.blocks import Block, Work
+from regard.data.blocks import Block, Done, Work
 from regard.errors import ResourceError, SettingsError, optional
 
 OLDEST = (2, 59)  # the first Ray with authentication by token
@@ -48,7 +49,7 @@ class _Actor:
     def about(self) -> dict[str, str]:
         return about()
 
-    def work(self, block: Block) -> bytes:
+    def work(self, block: Block) -> Done:
         self._work = self._work or self._make()
         return self._work(block)
 
@@ -71,15 +72,16 @@ def _connected(address: str, workers: int) -> Iterator[Any]:
     except (ConnectionError, RuntimeError, ValueError) as problem:
         reason = str(problem).strip().split("\n")[0]
         raise ResourceError(f"--on = ray:{address}: no cluster answers there; {reason}") from problem
-    try:
-        yield ray
-    finally:
-        ray.shutdown()
+    with redirect_stdout(sys.stderr):  # Ray says which process has died
+        try:
+            yield ray
+        finally:
+            ray.shutdown()
 
 
 def spread(
     make: Callable[[], Work], blocks: Iterator[Block], address: str, workers: int, device: str
-) -> Iterator[tuple[Block, bytes]]:
+) -> Iterator[tuple[Block, Done]]:
     """The output for each block, as it comes, from one actor a GPU or a core, or from ``workers`` of them.
 
     An actor has one block in work and one that waits, so memory does not grow with the file. One that dies is
@@ -106,7 +108,7 @@ def spread(
             yield _next(ray, pending, free)
 
 
-def _next(ray: Any, pending: dict[Any, tuple[Any, Block]], free: deque[Any]) -> tuple[Block, bytes]:
+def _next(ray: Any, pending: dict[Any, tuple[Any, Block]], free: deque[Any]) -> tuple[Block, Done]:
     (ready, *_), _ = ray.wait(list(pending), num_returns=1)
     actor, block = pending.pop(ready)
     free.append(actor)

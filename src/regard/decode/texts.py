@@ -173,9 +173,10 @@ class TextSearch:
 
     def check_whole(self, text: str) -> None:
         """Refuse, before any pass, a sentence that would go through the model in parts."""
-        if (count := len(self.parts(text))) > 1:
+        if (count := len(parts := self.parts(text))) > 1:
+            first = ", ".join(repr(part[:30]) for part in parts[:3])
             raise DataError(
-                f"text: goes through the model in {count} parts; only one pass is shown, so give one sentence"
+                f"text: goes through the model in {count} parts, {first}; only one pass is shown, so give one of them"
             )
 
     def _parts(self, passage: Passage, number: int) -> list[Part]:

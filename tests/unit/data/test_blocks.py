@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.data.blocks import Block, Finished, Shard, blocks
+from regard.data.blocks import Block, BlockFolder, Done, Shard, blocks
 from regard.errors import SettingsError
 from regard.files import read_object
 
@@ -41,11 +41,11 @@ def test_processes_that_die_at_any_block_leave_the_output_of_one(tmp_path: Path)
     out = tmp_path / "out"
     left = -1
     for _ in range(100):
-        shard, finished, names = Shard(chance.randint(1, 3), 3), Finished(out, {"what": "upper"}), list[str]()
+        shard, finished, names = Shard(chance.randint(1, 3), 3), BlockFolder(out, {"what": "upper"}), list[str]()
         for block in blocks(ROWS, 2):
             names.append(block.name)
             if shard.has(block) and not finished.has(block) and chance.random() < 0.5:
-                finished.write(block, upper(block))
+                finished.write(block, Done(upper(block), {}))
         left = finished.merge(names)
         assert out.exists() == (not left)
         if not left:
@@ -55,18 +55,18 @@ def test_processes_that_die_at_any_block_leave_the_output_of_one(tmp_path: Path)
 
 
 def test_a_line_that_has_changed_is_done_again(tmp_path: Path) -> None:
-    finished = Finished(tmp_path / "out", {})
+    finished = BlockFolder(tmp_path / "out", {})
     one, other = Block(0, 0, [("a", "b")]), Block(0, 0, [("a", "c")])
-    finished.write(one, b"x")
+    finished.write(one, Done(b"x", {}))
     assert finished.has(one)
     assert not finished.has(other)
 
 
 def test_blocks_of_other_work_are_not_mixed_in(tmp_path: Path) -> None:
-    Finished(tmp_path / "out", {"decode.beam": 5, "decode.forbid": ("a",)})
-    Finished(tmp_path / "out", {"decode.beam": 5, "decode.forbid": ["a"]})
+    BlockFolder(tmp_path / "out", {"decode.beam": 5, "decode.forbid": ("a",)})
+    BlockFolder(tmp_path / "out", {"decode.beam": 5, "decode.forbid": ["a"]})
     with pytest.raises(SettingsError, match=r"other work, with decode\.beam = 5, here 4"):
-        Finished(tmp_path / "out", {"decode.beam": 4, "decode.forbid": ["a"]})
+        BlockFolder(tmp_path / "out", {"decode.beam": 4, "decode.forbid": ["a"]})
 
 
 def test_of_two_that_begin_at_once_with_other_work_one_is_refused(
@@ -78,10 +78,10 @@ def test_of_two_that_begin_at_once_with_other_work_one_is_refused(
         if begun:
             return read_object(path)
         begun.append(path)
-        Finished(tmp_path / "out", {"decode.beam": 5})  # the other comes between looking and writing
+        BlockFolder(tmp_path / "out", {"decode.beam": 5})  # the other comes between looking and writing
         return None
 
     monkeypatch.setattr("regard.data.blocks.read_object", read)
     with pytest.raises(SettingsError, match=r"other work, with decode\.beam = 5, here 4"):
-        Finished(tmp_path / "out", {"decode.beam": 4})
+        BlockFolder(tmp_path / "out", {"decode.beam": 4})
     assert [path.name for path in (tmp_path / "out.blocks").iterdir()] == ["work.json"]
