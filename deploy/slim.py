@@ -18,9 +18,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 UNUSED = (
-    *("pip", "setuptools", "ctranslate2*", "functorch"),
+    *("pip", "setuptools", "ctranslate2*", "functorch", "yaml", "_yaml", "networkx", "*.dist-info/RECORD"),
     *("torch/include", "torch/test", "torch/share", "torch/onnx", "torch/lib/*test*.so"),
+    *(f"torch/testing/_internal/{name}" for name in ("common_methods*", "distributed", "generated", "opinfo")),
     *("torch/lib/libbackend_with_compiler.so", "torch/lib/libaoti_custom_ops.so"),
+    *("lxml/objectify*", "lxml/html", "sympy/physics", "numpy/f2py", "numpy/_core/_simd*"),
 )
 STANDARD = (
     *("test", "idlelib", "ensurepip", "tkinter", "lib2to3", "turtledemo", "site-packages", "config-*", "pydoc_data"),
@@ -28,6 +30,7 @@ STANDARD = (
 )
 ANYWHERE = ("__pycache__", "tests", "*.a", "*.pyi", "*.pxd", "*.h")
 KEPT = "torch_shm_manager"  # of torch/bin: torch asks for it when it is imported
+PROGRAMS = ("python*", "regard")  # of the environment
 
 
 def copied(source: Path, target: Path, left_out: tuple[str, ...]) -> None:
@@ -79,9 +82,11 @@ def copy_target(link: Path, image: Path) -> None:
 def main(environment: Path, image: Path) -> None:
     standard = Path(sysconfig.get_path("stdlib"))
     packages = next(environment.glob("lib/python3*/site-packages"))
-    shutil.copytree(
-        environment, image / environment.relative_to("/"), symlinks=True, ignore=lambda *_: {"site-packages"}
-    )
+    programs = image / environment.relative_to("/") / "bin"
+    programs.mkdir(parents=True)
+    for path in (found for pattern in PROGRAMS for found in (environment / "bin").glob(pattern)):
+        shutil.copy2(path, programs, follow_symlinks=False)
+    shutil.copy2(environment / "pyvenv.cfg", programs.parent)
     copied(packages, image / packages.relative_to("/"), UNUSED)
     copied(standard, image / standard.relative_to("/"), STANDARD)
     copy_target(environment / "bin" / "python3", image)

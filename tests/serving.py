@@ -55,7 +55,8 @@ def runs(temporary: pytest.TempPathFactory) -> Path:
 
 
 def vector_runs(folder: Path) -> Path:
-    """Runs that read no text: `series` forecasts two channels, `pictures` says whether it is dark or light."""
+    """Runs that read no text: `series` forecasts two channels, `pictures` says whether it is dark or light, `captions`
+    writes it."""
     places = folder.parent / f"{folder.name}-data"
     places.mkdir()
     chance, time = np.random.default_rng(1), np.arange(90)[:, None]
@@ -70,6 +71,7 @@ def vector_runs(folder: Path) -> Path:
     train(folder / "series", "luong-general", *brief, *series, f"data.corpus={places / 'series.csv'}")
     seen = ("task=classify", "text.source={kind='vectors', patch=3}", f"data.corpus={places / 'pictures.tsv'}")
     train(folder / "pictures", "transformer-tiny", *brief, *seen)
+    train(folder / "captions", "transformer-tiny", *brief, *seen[1:], "task=translate", "data.languages=en-fr")
     return folder
 
 

@@ -7,9 +7,12 @@ import json
 import os
 import re
 import secrets
+import signal
 import sys
+import threading
 import webbrowser
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 from urllib.parse import urlsplit
@@ -77,17 +80,31 @@ def _serve(
     call: CallSettings, asked: Common, port: int, folder: Path | None, named: Sequence[Path], *, studio: bool, log: bool
 ) -> None:
     """Check all settings, load what there is, and serve until stopped."""
-    doors, made_up = _doors(call.serve)
-    if studio and folder is not None and not folder.exists():  # perhaps mistyped
-        folder.mkdir(parents=True)
-        say(f"{folder}: there was no such folder; made an empty one")
-    library = _library(folder, named, call, asked.place)
-    from regard.serve.app import create_app
+    with _terminable():
+        doors, made_up = _doors(call.serve)
+        if studio and folder is not None and not folder.exists():  # perhaps mistyped
+            folder.mkdir(parents=True)
+            say(f"{folder}: there was no such folder; made an empty one")
+        library = _library(folder, named, call, asked.place)
+        from regard.serve.app import create_app
 
-    stop = call.serve.stop_trainings
-    app = create_app(library, doors, studio=studio, log=_log if log else None, stop_trainings=stop)
-    browser = studio and call.serve.browser and sys.stderr.isatty()
-    _run(app, call.serve.host, port, made_up=made_up, studio=studio, browser=browser, as_json=asked.json)
+        stop = call.serve.stop_trainings
+        app = create_app(library, doors, studio=studio, log=_log if log else None, stop_trainings=stop)
+        browser = studio and call.serve.browser and sys.stderr.isatty()
+        _run(app, call.serve, port, made_up=made_up, studio=studio, browser=browser, as_json=asked.json)
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """SIGTERM ends the process before the server takes it: the first process of a container has no default action."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _library(folder: Path | None, named: Sequence[Path], call: CallSettings, place: str) -> Library:
@@ -101,6 +118,20 @@ def _library(folder: Path | None, named: Sequence[Path], call: CallSettings, pla
     library = Library(folder, named, device=place, decode=call.decode, tell=_log, limits=limits, pinned=how.pin)
     check_pins(library)
     return library
+
+
+def _not_served(library: Library) -> list[str]:
+    """Why runs that somebody expects may not be served: a line for each folder."""
+    if (folder := library.folder) is None:
+        return []
+    inside = sorted(folder.iterdir()) if folder.is_dir() else []
+    closed = [path for path in inside if path.is_dir() and not os.access(path, os.R_OK | os.X_OK)]
+    lines = [f"{path}: this user may not read it; it is not served" for path in closed]
+    if not any(path.parent == folder for path in library.runs().values()):
+        lines.append(
+            f"{folder}: {'no run in it' if folder.is_dir() else 'no such folder'}; nothing of it is served yet"
+        )
+    return lines
 
 
 def _bytes(text: str) -> int:
@@ -146,10 +177,13 @@ def _doors(how: ServeSettings) -> tuple[Doors, bool]:
     return Doors(LOOPBACK | names, frozenset(how.allow_origin), key, admin, read_only=how.read_only), made_up
 
 
-def _run(app: FastAPI, host: str, port: int, *, made_up: bool, studio: bool, browser: bool, as_json: bool) -> None:
+def _run(
+    app: FastAPI, how: ServeSettings, port: int, *, made_up: bool, studio: bool, browser: bool, as_json: bool
+) -> None:
     """Listen, say where, and serve until stopped."""
     from regard.serve import server
 
+    host = how.host
     listening = server.listen(host, port)
     where = server.address(listening)
     doors: Doors = app.state.doors
@@ -163,6 +197,8 @@ def _run(app: FastAPI, host: str, port: int, *, made_up: bool, studio: bool, bro
             print(f"its names are {names}; add others with serve.allow_host=NAME", file=sys.stderr)
         if doors.read_only:
             print("read-only: no client can train, upload, rename or remove here", file=sys.stderr)
+        for line in () if studio else _not_served(app.state.library):  # an empty studio is one to begin with
+            print(line, file=sys.stderr)
         if made_up:
             print(f"token, made up for this start: {key}", file=sys.stderr)
         if key and studio:
@@ -174,7 +210,8 @@ def _run(app: FastAPI, host: str, port: int, *, made_up: bool, studio: bool, bro
         if browser:
             webbrowser.open(f"{where}?token={key}" if key else where)
 
-    server.run(server.make(app, reading=app.state.library.limits.reading, started=ready), listening)
+    made = server.make(app, reading=app.state.library.limits.reading, drain=how.drain, started=ready)
+    server.run(made, listening)
 
 
 def _log(line: str) -> None:

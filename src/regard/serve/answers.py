@@ -65,7 +65,10 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
         "headers": {"Retry-After": {"schema": {"type": "integer"}, "description": "Seconds."}},
         "content": _example("queue = 1024 waiting: is full; ask again in 3 s"),
     },
-    503: {"model": Problem, "description": "No memory is left for this now, or the disk reports an error."},
+    503: {
+        "model": Problem,
+        "description": "No memory is left for this now, the disk reports an error, or the service is about to end.",
+    },
     507: {"model": Problem, "description": "The disk is full."},
     504: {"model": Problem, "description": "It took too long."},
 }

@@ -58,6 +58,7 @@ def create_app(
         responses=answers.PROBLEMS,
     )
     app.state.library, app.state.doors = library, (doors := doors or Doors())
+    app.state.draining = False  # about to end
     app.state.metrics = metrics = Metrics(library)
     app.state.files = OrderedDict[str, bytes]()  # the newest translated files, by name
     library.on_batch = metrics.batches.observe
@@ -80,7 +81,8 @@ def create_app(
     app.add_middleware(Leaving)  # the last one added runs first
     app.add_middleware(Bodies, limits=library.limits)
     app.add_middleware(Guard, doors=doors)
-    app.add_middleware(Watch, metrics=metrics, log=log, most=library.limits.connections)
+    most, state = library.limits.connections, app.state
+    app.add_middleware(Watch, metrics=metrics, log=log, most=most, draining=lambda: state.draining)
     return app
 
 

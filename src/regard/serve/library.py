@@ -45,11 +45,14 @@ def test_of(settings: Settings) -> str:
     data = settings.data
     if data.is_built_in:
         return f"{settings.task} {data.corpus}"
-    files = data.valid_corpus, data.valid_source, data.valid_target
-    if not any(files):
+    named = data.valid_corpus, data.valid_source, data.valid_target
+    divided = data.corpus, data.source, data.target
+    if not any(named + divided):
         return ""
+    # the rows that are held out of one corpus are always the same
+    test = named if any(named) else ("held out of", *divided, settings.forecast.held_out)
     trained = "" if settings.task == "translate" else data.corpus
-    return hashlib.sha256(json.dumps([settings.task, trained, *files]).encode()).hexdigest()[:16]
+    return hashlib.sha256(json.dumps([settings.task, trained, *test]).encode()).hexdigest()[:16]
 
 
 def check_shared(names: Sequence[str], runs: Sequence[Settings]) -> None:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
+from typing import TypeAlias
 from weakref import WeakKeyDictionary
 
 from regard.errors import SettingsError
@@ -84,16 +85,25 @@ def _summary(path: Path, name: str, changed: tuple[object, ...]) -> Summary:
     return found
 
 
-def best_runs(library: Library) -> dict[tuple[str, str], str]:
-    """The default run of each task and languages.
+Purpose: TypeAlias = tuple[str, str, bool]
+
+
+def purpose(summary: Summary) -> Purpose:
+    """What a run is for: its task, its languages, and whether it reads vectors. Runs that share it stand in for each
+    other."""
+    return summary.task, summary.languages, summary.vectors
+
+
+def best_runs(library: Library) -> dict[Purpose, str]:
+    """The default run of each purpose.
 
     It is a pinned one, else one that was named at the start, else one of the folder; of several the best
     (`runs.best_first`).
     """
-    known: dict[tuple[str, str], list[Summary]] = {}
+    known: dict[Purpose, list[Summary]] = {}
     for name, path in library.runs().items():
         if listing.is_usable(found := summary_at(path, name)):
-            known.setdefault((found.task, found.languages), []).append(found)
+            known.setdefault(purpose(found), []).append(found)
     return {what: _first(library, several) for what, several in known.items()}
 
 
@@ -107,7 +117,7 @@ def _first(library: Library, several: Sequence[Summary]) -> str:
 def pairs(library: Library) -> dict[Languages, str]:
     """Which run translates which languages."""
     found = best_runs(library).items()
-    return {Languages.of(codes): run for (task, codes), run in found if task == "translate" and codes}
+    return {Languages.of(codes): run for (task, codes, _), run in found if task == "translate" and codes}
 
 
 _seen: WeakKeyDictionary[Library, tuple[object, dict[Languages, str]]] = WeakKeyDictionary()
@@ -135,10 +145,9 @@ async def current_pairs(library: Library) -> dict[Languages, str]:
 
 def check_pins(library: Library) -> None:
     """Refuse pinned runs that do not exist, and two for the same task and languages."""
-    known: dict[tuple[str, str], str] = {}
+    known: dict[Purpose, str] = {}
     for name in library.pinned:
-        found = summary_at(library.path(name), name)
-        what = found.task, found.languages
+        what = purpose(summary_at(library.path(name), name))
         if what in known:
             raise SettingsError(
                 f"serve.pin = {known[what]}, {name}: are for the same task and languages; pin one of them"

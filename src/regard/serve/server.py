@@ -6,11 +6,14 @@ import asyncio
 import atexit
 import errno
 import logging
+import math
 import signal
 import socket
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
+from types import FrameType
 
 import uvicorn
 from fastapi import FastAPI
@@ -19,8 +22,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from regard.errors import ResourceError
 
 SPARE = 50  # connections kept free by closing those that have sent no request
-GRACE = 20  # seconds that requests in progress get when the server is stopped
-LAST = 10  # further seconds for the rest of the shutdown
+LAST = 10  # seconds for the shutdown once requests are finished
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -63,37 +65,43 @@ def listens_on(listening: socket.socket) -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{port}/{everywhere}"
 
 
-def make(app: FastAPI, *, reading: float, started: Callable[[], object] = lambda: None) -> uvicorn.Server:
-    """A server of the app that calls `started` once it listens."""
+def make(
+    app: FastAPI, *, reading: float, drain: float = 0.0, started: Callable[[], object] = lambda: None
+) -> uvicorn.Server:
+    """A server of the app that calls `started` once it listens and goes on for `drain` seconds after SIGTERM."""
+    limits = app.state.library.limits
     config = uvicorn.Config(
         app,
-        http=_with_timeout(reading, app.state.library.limits.connections),
+        http=_with_timeout(reading, limits.connections),
         ws="none",
         lifespan="on",
         access_log=False,
         log_config=None,
         server_header=False,
         timeout_keep_alive=int(reading),
-        timeout_graceful_shutdown=GRACE,
+        timeout_graceful_shutdown=math.ceil(limits.seconds) + 1,  # all that a request may take
         backlog=512,
     )
     logging.getLogger("uvicorn").setLevel(logging.CRITICAL)  # `watch` logs bugs
-    return _Server(config, started, app.state.jobs.closing.set)
+    return _Server(config, app, drain, started)
 
 
 def run(server: uvicorn.Server, listening: socket.socket) -> None:
     """Serve until Ctrl-C or SIGTERM; requests in progress are finished, unless there is a second Ctrl-C."""
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: None)  # uvicorn raises the signal again when it has ended; we end by returning
+        signal.signal(
+            number, server.handle_exit
+        )  # until uvicorn does so, and when it raises the signal again at its end
     server.run([listening])
 
 
 class _Server(uvicorn.Server):
-    """Calls back when it is ready and when it is about to end, so that event streams end too."""
+    """Calls back when it is ready. Before it ends, it drains: the app says so, and new requests are still answered."""
 
-    def __init__(self, config: uvicorn.Config, started: Callable[[], object], ending: Callable[[], object]) -> None:
+    def __init__(self, config: uvicorn.Config, app: FastAPI, drain: float, started: Callable[[], object]) -> None:
         super().__init__(config)
-        self._started, self._ending, self._over = started, ending, threading.Event()
+        self._app, self._drain, self._started, self._over = app, drain, started, threading.Event()
+        self._drains = False
 
     async def serve(self, sockets: list[socket.socket] | None = None) -> None:
         atexit.register(self._end)
@@ -106,14 +114,22 @@ class _Server(uvicorn.Server):
     def _end(self) -> None:
         """Called when the main thread has ended: requests in progress are finished, then the server ends."""
         self.should_exit = True
-        self._over.wait(GRACE + LAST)
+        self._over.wait((self.config.timeout_graceful_shutdown or 0) + LAST)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self._started()
 
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self._drains = sig == signal.SIGTERM  # who presses Ctrl-C does not wait
+        super().handle_exit(sig, frame)
+
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._ending()
+        self._app.state.draining = True
+        end = time.monotonic() + self._drain
+        while self._drains and time.monotonic() < end:
+            await asyncio.sleep(0.1)
+        self._app.state.jobs.closing.set()  # event streams end, too
         await super().shutdown(sockets)
 
 

@@ -73,11 +73,19 @@ class Watch:
     An exception that no handler knows is a bug: it is logged with its traceback and answered with 500.
     """
 
-    def __init__(self, app: ASGIApp, metrics: Metrics, log: Callable[[str], object] | None, most: int) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        metrics: Metrics,
+        log: Callable[[str], object] | None,
+        most: int,
+        draining: Callable[[], bool] = lambda: False,
+    ) -> None:
         self._app = app
         self._metrics = metrics
         self._log = log
         self._most = most  # requests at once
+        self._draining = draining  # whether the service is about to end
         self._now = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -88,6 +96,8 @@ class Watch:
 
         async def count(message: Message) -> None:
             nonlocal status, sent
+            if message["type"] == "http.response.start" and self._draining():
+                MutableHeaders(scope=message)["Connection"] = "close"  # the client's next request goes elsewhere
             status = message.get("status", status)
             sent += len(message.get("body", b""))
             await send(message)

@@ -308,8 +308,12 @@ class Worker:
                 return
 
     def _pieces(self, text: str) -> int:
+        """How many pieces a text has; one for a text that cannot be read: its search says why, to its client alone."""
         assert self._translator is not None
-        return len(self._translator.tokenizers.read(text))
+        try:
+            return len(self._translator.tokenizers.read(text))
+        except Exception:
+            return 1
 
     def _do(self, call: _Call) -> None:
         if call.answer.cancelled():

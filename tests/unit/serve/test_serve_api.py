@@ -56,6 +56,17 @@ def refused(client: TestClient, path: str, **body: Any) -> tuple[int, str]:
 # /api/v1/translate
 
 
+def test_a_service_that_is_about_to_end_says_so_and_answers(client: TestClient) -> None:
+    state = client.app.state  # type: ignore[attr-defined]
+    state.draining = True
+    try:
+        assert client.get("/health").status_code == 503
+        assert client.get("/languages").headers["Connection"] == "close"
+    finally:
+        state.draining = False
+    assert client.get("/health").json() == {"status": "ok"}
+
+
 def test_a_translation_has_the_translators_words_and_links(client: TestClient, runs: Path) -> None:
     found = ask(client, "/api/v1/translate", run="attentive", texts=[CAT, ""], beam=3, best=2)
     expected = load(runs / "attentive").translate(CAT, Options(Beam(3, best=2)))

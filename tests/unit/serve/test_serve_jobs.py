@@ -473,6 +473,7 @@ def test_runs_that_share_a_test_say_so(service: TestClient, children: studios.Ch
     files = "source = '/x/corpora/news/train.source'\ntarget = '/x/corpora/news/train.target'\n"
     held = "valid_source = '/x/{0}/v.en'\nvalid_target = '/x/{0}/v.de'\n"
     places |= {"d": files + held.format("y"), "e": files + held.format("y"), "f": files + held.format("z"), "g": files}
+    places |= {"h": files, "i": files.replace("news", "other")}
     for name, data in places.items():
         studios.run_folder(tmp_path / "runs", name, f"{studios.SETTINGS}[data]\n{data}")
     studios.run_folder(tmp_path / "runs", "t", f"task = 'tag'\n{studios.SETTINGS}[data]\ncorpus = 'fable:fr'\n")
@@ -480,7 +481,8 @@ def test_runs_that_share_a_test_say_so(service: TestClient, children: studios.Ch
     tests = {name: each["test"] for name, each in found.items()}
     assert tests["a"] == tests["b"] != tests["c"]
     assert tests["d"] == tests["e"] != tests["f"]
-    assert (tests["g"], tests["a"] != tests["t"]) == ("", True)
+    assert "" != tests["g"] == tests["h"] not in (tests["i"], tests["d"])  # held out of the same files
+    assert tests["a"] != tests["t"]
     assert (found["a"]["corpus"], found["d"]["corpus"]) == ("fable:fr", "news")
     assert service.post("/api/v1/compare", json={"runs": ["d", "e"]}).status_code == 202
     children.end()

@@ -614,6 +614,17 @@ def test_of_several_sentences_one_is_looked_into_and_all_are_told(ask: Ask, path
     assert line == "sentence = 3: the text has 3, counted from 0; choose one of these"
 
 
+def test_a_quotation_is_cut_for_looking_as_the_run_reads_it(client: TestClient, ask: Ask) -> None:
+    text, parts = "“The cat sleeps,” said the bear.", ["The cat sleeps,", "said the bear."]
+    for number, part in enumerate(parts):
+        found = ask("trace", text=text, sentence=number)
+        assert [each["text"] for each in found["sentences"]] == parts
+        assert found["output"] == ask("trace", text=part)["output"]
+    for more, expected in (({"run": "heads"}, parts), ({}, [text])):
+        found = client.post("/api/v1/sentences", json={"text": text, **more}).json()
+        assert [each["text"] for each in found["sentences"]] == expected
+
+
 def test_gates_are_those_of_the_chosen_sentence(ask: Ask) -> None:
     found = ask("gates", "bahdanau", text=SEVERAL, sentence=1)
     assert (found["sentence"], found["columns"]) == (1, ask("gates", "bahdanau", text=CUT[1])["columns"])

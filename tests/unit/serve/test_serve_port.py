@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,6 +32,7 @@ from regard.serve.guard import Doors
 from regard.serve.library import Library
 from regard.serve.limits import Limits
 from regard.serve.server import address, listen, listens_on, make, own_names
+from regard.serve.server import run as serve_until_ended
 from regard.serve.worker import Worker
 from regard.settings.call import ServeSettings
 from serving import CAT
@@ -244,6 +246,11 @@ def test_requests_in_flight_are_finished_when_the_service_ends(runs: Path, monke
     assert [(status, len(answer["translations"])) for status, answer in found] == [(200, 61)]
 
 
+def test_requests_in_flight_get_all_the_time_that_a_request_may_take(runs: Path) -> None:
+    app = create_app(Library(runs, limits=Limits(seconds=97.5)))
+    assert make(app, reading=1.0).config.timeout_graceful_shutdown == 99
+
+
 def test_a_service_in_a_thread_ends_with_its_process(runs: Path) -> None:
     """As `atexit` has it end."""
     app, listening, ready = create_app(Library(runs)), listen("127.0.0.1", 0), threading.Event()
@@ -320,6 +327,31 @@ def test_serve_says_where_it_is_and_ends_in_good_order(runs: Path) -> None:
     assert "Traceback" not in said
 
 
+def asked(connection: http.client.HTTPConnection) -> tuple[int, int, str | None]:
+    """Status, number of translations, and what becomes of the connection."""
+    body = json.dumps({"run": "demo", "texts": [CAT], "beam": 1})
+    connection.request("POST", "/api/v1/translate", body, {"Content-Type": "application/json"})
+    answer = connection.getresponse()
+    return answer.status, len(json.loads(answer.read())["translations"]), answer.getheader("Connection")
+
+
+def test_a_service_that_drains_answers_says_so_and_sends_its_clients_elsewhere(runs: Path) -> None:
+    with started("serve", str(runs / "demo"), "--quiet", "serve.drain=3600") as (process, told):
+        service = told["address"].rstrip("/")
+        kept = http.client.HTTPConnection(service.removeprefix("http://"), timeout=serving.PATIENCE)
+        assert asked(kept) == (200, 1, None)
+        process.send_signal(signal.SIGTERM)
+        while (found := request(service, "GET", "/health"))[0] == 200:
+            time.sleep(0.05)
+        assert found == (503, {"error": "draining: this service is about to end; ask another", "hint": ""})
+        assert asked(kept) == (200, 1, "close")  # on the connection from before
+        kept.close()
+        assert translates(service)  # on a new one
+        process.send_signal(signal.SIGINT)  # somebody does not want to wait
+        process.communicate(timeout=serving.PATIENCE)
+    assert process.returncode == 0
+
+
 def test_the_studio_of_an_empty_folder_is_there_with_the_run_in_the_package(tmp_path: Path) -> None:
     with started("studio", str(tmp_path / "new")) as (process, told):
         service = told["address"].rstrip("/")
@@ -379,6 +411,44 @@ def test_what_cannot_be_served_is_one_line(arguments: list[str], code: int, expe
     said = capsys.readouterr().err
     assert expected in said
     assert said.count("\n") == 1
+
+
+def test_a_folder_of_which_nothing_is_served_is_named(
+    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nowhere, closed = tmp_path / "nowhere", tmp_path / "runs" / "closed"
+    closed.mkdir(parents=True)
+    empty = f"{closed.parent}: no run in it; nothing of it is served yet"
+    assert verb._not_served(Library(runs)) == []
+    assert verb._not_served(Library(None, [runs / "demo"])) == []
+    assert verb._not_served(Library(nowhere)) == [f"{nowhere}: no such folder; nothing of it is served yet"]
+    assert verb._not_served(Library(closed.parent)) == [empty]
+    monkeypatch.setattr(verb.os, "access", lambda path, _: path != closed)
+    assert verb._not_served(Library(closed.parent)) == [f"{closed}: this user may not read it; it is not served", empty]
+
+
+def test_a_service_that_is_ended_while_it_starts_ends(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where it is the first process of a container, to which SIGTERM does nothing by itself."""
+    before = signal.getsignal(signal.SIGTERM)
+    monkeypatch.setattr(verb, "_library", lambda *_: signal.raise_signal(signal.SIGTERM))
+    try:
+        assert run(["serve", str(runs / "demo")]) == 0
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def test_a_signal_just_before_the_server_takes_over_ends_it(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    numbers = signal.SIGINT, signal.SIGTERM
+    before = [signal.getsignal(number) for number in numbers]
+    server, listening = make(create_app(Library(runs)), reading=1.0), listen("127.0.0.1", 0)
+    monkeypatch.setattr(server, "run", lambda _: signal.raise_signal(signal.SIGTERM))
+    try:
+        serve_until_ended(server, listening)
+    finally:
+        listening.close()
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
+    assert server.should_exit
 
 
 def test_sizes_are_read_as_people_write_them() -> None:

@@ -111,7 +111,7 @@ def test_a_forecaster_is_listed_with_what_it_does(client: TestClient) -> None:
     listed = {each["name"]: each for each in client.get("/api/v1/runs").json()["runs"]}
     assert (listed["series"]["task"], listed["series"]["score_name"]) == ("forecast", "relative error")
     assert listed["series"]["best"]
-    assert [listed[name]["vectors"] for name in ("series", "pictures", "text")] == [True, True, False]
+    assert [listed[name]["vectors"] for name in ("series", "pictures", "captions", "text")] == [True, True, True, False]
     described = client.get("/api/v1/runs/series").json()["model"]
     assert described["attentions"] == ["decoder.cross"]
     first = client.get("/api/v1/runs/series/examples").json()["examples"][0]["text"]
@@ -124,6 +124,30 @@ def test_a_picture_is_looked_into(client: TestClient) -> None:
     found = asked(client, "trace", run="pictures", text=text)
     assert found["source"]["words"] == ["1,1", "1,2", "2,1", "2,2"]
     assert found["output"] in ("dark", "light")
+
+
+def test_pictures_are_in_no_language_and_stand_in_for_no_text(client: TestClient) -> None:
+    listed = {each["name"]: each for each in client.get("/api/v1/runs").json()["runs"]}
+    assert listed["captions"]["languages"] is None  # though its settings name two
+    assert listed["captions"]["best"]
+    assert listed["text"]["best"]
+    answer = client.post("/translate", json={"q": "the cat", "source": "en", "target": "fr"})
+    assert answer.headers["X-Regard-Run"] == "text"
+    assert [each["targets"] for each in client.get("/languages").json()] == [["fr"], []]
+
+
+def test_a_text_for_a_run_of_pictures_is_refused_and_the_run_goes_on(client: TestClient) -> None:
+    picture = client.get("/api/v1/runs/captions/examples").json()["examples"][0]["text"]
+    for path, body in (("translate", {"texts": [picture, "a cat"]}), ("beam", {"text": "a cat"})):
+        assert asked(client, path, 400, run="captions", **body)["error"].startswith("source = 'a cat': not numbers")
+    assert asked(client, "translate", run="captions", texts=[picture])["translations"][0]["outputs"][0]["text"]
+
+
+def test_a_run_of_pictures_has_no_words_to_compare(client: TestClient) -> None:
+    picture = client.get("/api/v1/runs/captions/examples").json()["examples"][0]["text"]
+    for run in ("captions", "pictures"):
+        error = asked(client, "meaning", 404, run=run, word="1,1", sentences=[picture])["error"]
+        assert error.startswith("meaning: this run reads vectors and no words")
 
 
 def test_the_schema_describes_a_forecast(client: TestClient) -> None:

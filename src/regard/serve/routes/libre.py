@@ -217,8 +217,10 @@ async def detect(request: Request) -> list[Detection]:
 
 
 @router.get("/health")
-async def health() -> dict[Literal["status"], Literal["ok"]]:
-    """Whether the service answers."""
+async def health(request: Request) -> dict[Literal["status"], Literal["ok"]]:
+    """Whether the service answers, and is not about to end."""
+    if request.app.state.draining:
+        raise RefusedError(503, "draining: this service is about to end; ask another")
     return {"status": "ok"}
 
 

@@ -27,13 +27,13 @@ from regard.explain.walkthrough.walk import walk_text
 from regard.serve.answers import Problem
 from regard.serve.library import Library
 from regard.serve.limits import BEAM, LINE, NAME, SENTENCES, TEXT, VECTORS, WORD, Body
-from regard.serve.pairs import check_text
+from regard.serve.pairs import check_text, settings_at
 from regard.serve.routes.translate import Decode
 from regard.serve.worker import Model
 from regard.settings.call import DRAWN, LOOKED
 from regard.tasks.load import Trained, of_words
-from regard.text.reading import Unknown
-from regard.text.sentences import cut
+from regard.text.reading import Unknown, cut_as_read
+from regard.text.sentences import Cut
 
 _RUN = Field(description="Name of a run.", max_length=NAME, examples=["demo"])
 _TEXT = Field(
@@ -48,6 +48,7 @@ class SentencesBody(Body):
     """A text to cut into sentences."""
 
     text: str = Field(max_length=TEXT, examples=["The cat sleeps. Dr. Smith does not."])
+    run: str = Field(default="", max_length=NAME, description="The run that reads it; empty for any.", examples=[""])
 
 
 class LookBody(Body):
@@ -197,9 +198,11 @@ async def look_into(request: Request, body: LookBody, view: Callable[[Trained, L
 
 
 @router.post("/sentences")
-async def sentences(body: SentencesBody) -> dict[Literal["sentences"], tuple[Sentence, ...]]:
+async def sentences(request: Request, body: SentencesBody) -> dict[Literal["sentences"], tuple[Sentence, ...]]:
     """Where the sentences of a text are, as everything here cuts them; what is between them stays as it is."""
-    return {"sentences": cut_up(body.text)}
+    library: Library = request.app.state.library
+    plain = bool(body.run) and settings_at(library.path(body.run)).data.is_built_in
+    return {"sentences": cut_up(cut_as_read(body.text, plain=plain))}
 
 
 @router.post("/trace", response_model=Looked)
@@ -298,7 +301,8 @@ def about_sentence(
 ) -> Found:
     """The answer about one sentence of a text, counted from 0, with remarks on its output. Models that do not translate
     read a text whole."""
-    sentences = (cut_up(text) if model.task == "translate" else ()) or (Sentence(0, len(text), text),)
+    found_in = cut_up(model.search.read(text).cut) if model.task == "translate" else ()
+    sentences = found_in or (Sentence(0, len(text), text),)
     if number >= len(sentences):
         raise DataError(f"sentence = {number}: the text has {len(sentences)}, counted from 0; choose one of these")
     found = answer(sentences[number].text)
@@ -316,8 +320,7 @@ def _remarks(model: Trained, text: str, output: str) -> tuple[tuple[Unknown, ...
     return passage.unknown, "; ".join(passage.remarks(" ".join(copied), model.language))
 
 
-def cut_up(text: str) -> tuple[Sentence, ...]:
+def cut_up(found: Cut) -> tuple[Sentence, ...]:
     """Every sentence with its start and end."""
-    found = cut(text)
     places = zip(found.sentences, found.spans, strict=True)
     return tuple(Sentence(start, end, sentence) for sentence, (start, end) in places)

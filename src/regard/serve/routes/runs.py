@@ -44,7 +44,6 @@ class RunSummary(Summary, Answer):
 
     languages: Annotated[Languages | None, Field(description="Null if the run does not say.")] = None  # type: ignore[assignment]
     attention: Annotated[bool, Field(description="Whether there is attention to look at.")] = False
-    vectors: Annotated[bool, Field(description="Whether it reads numbers, pictures or sounds, and no text.")] = False
     best: Annotated[bool, Field(description="Whether it is the default for its task and languages.")]
     pinned: Annotated[bool, Field(description="Whether it is the default because it was pinned.")]
     fixed: Annotated[bool, Field(description="Whether it cannot be renamed or removed here.")]
@@ -240,8 +239,7 @@ def _summary(library: Library, name: str, path: Path, best: set[str], *, changes
     content["languages"] = Languages.of(summary.languages) if summary.languages else None
     with suppress(RegardError, OSError):  # the summary says why it is unreadable
         settings = settings_at(path)
-        content |= {"attention": attends(settings), "vectors": settings.text.source.kind == "vectors"}
-        content |= {"corpus": corpus_name(settings.data), "test": test_of(settings)}
+        content |= {"attention": attends(settings), "corpus": corpus_name(settings.data), "test": test_of(settings)}
     worker = library.loaded.get(name)
     return RunSummary(
         **content,
