@@ -84,10 +84,14 @@ def _check(settings: TransformerModel) -> None:
             raise ModelError(f"model.{name}: Marian has only scaled dot-product attention; use --to archive")
 
 
+_AS_MARIAN = "use --to archive, or train with model.positions=sinusoidal model.activation=relu"
 _HINTS = dict.fromkeys(
-    ("norm", "norm_epsilon", "final_norm", "embedding_norm", "autoregression", "activation", "positions"),
-    "use --to archive",
-) | {"tie": "where norms stand before the sublayers, all embeddings are tied: model.tie = all"}
+    ("norm", "norm_epsilon", "final_norm", "embedding_norm", "autoregression"), "use --to archive"
+) | {
+    "activation": _AS_MARIAN,
+    "positions": _AS_MARIAN,
+    "tie": "where norms stand before the sublayers, all embeddings are tied: model.tie = all",
+}
 
 
 def _check_text(tokenizers: Tokenizers, settings: TransformerModel) -> None:

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field
 
+from regard.errors import SettingsError
 from regard.settings.reading import Count, Frozen
 
 
@@ -61,7 +62,7 @@ class DecodeSettings(Frozen):
     """Sample no piece less probable than this; 0.02 is usual with `risk`."""
     seed: Annotated[int, Field(le=2**31)] = 1
     """Of sampling."""
-    risk: Whole = 0
+    risk: Annotated[int, Field(ge=0, le=1_000_000)] = 0
     """Sample so many outputs, and give the one most like all others (chrF)."""
     shortest: Real = 0.0
     """Target pieces for each source piece, at the least."""
@@ -81,6 +82,14 @@ class DecodeSettings(Frozen):
     """Whether to copy words the model cannot write; not set: if the tokenizer does not spell them."""
     engine: Line = "auto"
     """What searches: auto, native, native-bfloat16 (GPU), ctranslate2 or ctranslate2-int8."""
+
+
+def check_drawn(asked: DecodeSettings) -> None:
+    """Refuse what shapes samples where none are drawn: it would change nothing."""
+    about = sorted(asked.model_fields_set & {"temperature", "top_k", "nucleus", "epsilon"})
+    if about and not (asked.sample or asked.risk):
+        value = getattr(asked, about[0])
+        raise SettingsError(f"decode.{about[0]} = {value}: is about samples; add decode.sample=true or decode.risk=16")
 
 
 class MeasureSettings(Frozen):
@@ -150,6 +159,8 @@ class ServeSettings(Frozen):
     """Seconds that a request may take."""
     memory: str = "4G"
     """For weights, at the most: 512M, 4G. The run that was not used longest is unloaded first."""
+    drain: Annotated[float, Field(ge=0, le=3600)] = 0.0
+    """Seconds to go on answering after SIGTERM while /health says 503, so that new requests are sent elsewhere."""
     stop_trainings: bool = False
     """Stop trainings when the service ends."""
     browser: bool = True

@@ -7,6 +7,7 @@ small steps learns most, and a learning rate that is zero at the end of the time
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +21,7 @@ OPERATIONS = {"cpu": 40e9, "gpu": 3e13}  # a second, of a thread or a GPU, in tr
 OFTEN = 40  # times through the corpus from which on some words are hidden
 VERY_OFTEN = 100  # and from which on each row is read twice, with dropout of its own (R-Drop)
 MUCH = 0.2  # dropout
-ROTARY = ("model.positions=rotary", "model.activation=swiglu", "model.hidden=704")  # as many weights as 1024 with ReLU
+SHORT, FEW_SHAPES = 60.0, 12  # seconds, and the batch shapes of such a training: to capture one takes 0.2 s
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class Machine:
 
 
 def choose(known: Settings, corpus: Extent, machine: Machine) -> tuple[str, tuple[str, ...]]:
-    """The preset to use if none is named, and its overrides. The model in `known` is ignored."""
+    """The preset to use if none is named, and overrides for it that go with what is given in `known`."""
     task, seconds, read = known.task, known.train.seconds, known.text.source.kind == "text"
     if task == "forecast":
         return "gru", ("model.width=32", "model.hidden=32")
@@ -59,15 +60,29 @@ def choose(known: Settings, corpus: Extent, machine: Machine) -> tuple[str, tupl
         letters = ("model.letters=16",) if task == "tag" and read else ()
         return "lstm", (*words, "model.width=128", "model.hidden=128", *letters)
     tie = ("model.tie=all",) if task == "translate" and known.text.joint and read else ()
+    small = "transformer-small", (*_recent(known, 1024), *tie)
     if machine.gpu:
-        return ("transformer-small", (*ROTARY, *tie)) if corpus.rows < 500_000 else ("transformer-base", tie)
+        return small if corpus.rows < 500_000 else ("transformer-base", tie)
     if corpus.rows < 10_000 or (seconds is not None and seconds <= 1200):  # too little time for a larger model
-        return "transformer-tiny", ("model.hidden=512", *tie)
+        return "transformer-tiny", (*_recent(known, 512), *tie)
     if corpus.rows < 200_000:
         about = "A Transformer for half an hour on a CPU: 2 + 2 layers of width 192."
-        shape = ("model.width=192", "model.hidden=768", "model.encoder_depth=2", "model.decoder_depth=2")
-        return "transformer-small", (f"about='{about}'", *shape, *tie)
-    return "transformer-small", tie
+        shape = ("model.width=192", "model.encoder_depth=2", "model.decoder_depth=2")
+        return "transformer-small", (f"about='{about}'", *shape, *_recent(known, 768), *tie)
+    return small
+
+
+def _recent(known: Settings, hidden: int) -> tuple[str, ...]:
+    """Rotary positions and SwiGLU, where nothing that is given rules them out. SwiGLU has a third matrix: with
+    two thirds of the width ``hidden``, in whole 32s, it has as many weights."""
+    model = known.model
+    assert isinstance(model, TransformerModel)
+    scores = {model.encoder_attention.score, model.decoder_attention.score}
+    pairs = model.width // model.heads % 2 == 0 and not model.first_position
+    rotary = ("model.positions=rotary",) if pairs and scores.isdisjoint(("additive", "concat")) else ()
+    if "activation" in model.model_fields_set and model.activation != "swiglu":
+        return (*rotary, f"model.hidden={hidden}")
+    return (*rotary, "model.activation=swiglu", f"model.hidden={math.ceil(hidden * 2 / 3 / 32) * 32}")
 
 
 def careful(settings: Settings, corpus: Extent, machine: Machine) -> tuple[str, ...]:
@@ -90,8 +105,9 @@ def careful(settings: Settings, corpus: Extent, machine: Machine) -> tuple[str, 
     )
 
 
-def fit(settings: Settings, corpus: Extent, machine: Machine) -> tuple[Settings, str]:
-    """The settings with fitted values for those that were not given, and a line that says what was chosen and why."""
+def fit(settings: Settings, corpus: Extent, machine: Machine, chosen: Collection[str] = ()) -> tuple[Settings, str]:
+    """The settings with fitted values for those that were not given, and a line that says what was chosen and why;
+    ``chosen`` are names that `careful` has set."""
     text, train = _fit_text(settings, corpus, machine), settings.train
     settings = settings.model_copy(update={"text": settings.text.model_copy(update=text)})
     pieces = _pieces(settings, corpus)
@@ -100,7 +116,7 @@ def fit(settings: Settings, corpus: Extent, machine: Machine) -> tuple[Settings,
     values = _fit_train(settings, corpus, machine, pieces, within)
     fitted = {name: value for name, value in values.items() if name not in train.model_fields_set}
     made = settings.model_copy(update={"train": train.model_copy(update=fitted)})
-    return made, _reason(made, corpus, machine, {*text, *fitted})
+    return made, _reason(made, corpus, machine, {*text, *fitted, *chosen})
 
 
 def _fit_text(settings: Settings, corpus: Extent, machine: Machine) -> dict[str, Any]:
@@ -136,6 +152,7 @@ def _fit_train(
         "steps": steps,
         "rate": rate,
         "schedule": "cosine",
+        "shapes": FEW_SHAPES if machine.gpu and given.seconds is not None and given.seconds <= SHORT else given.shapes,
         "warmup": _rounded(min(max(0.05 * expected, 10), 400, expected / 4)),
         "average": AverageSettings(kind="moving", decay=round(min(max(1 - 6 / expected, 0.9), 0.998), 3)),
     }
@@ -162,8 +179,9 @@ def _working(settings: Settings) -> float:
     """About how many weights are multiplied with each token."""
     model, output = settings.model, settings.text.size * settings.model.width
     if isinstance(model, TransformerModel):
-        layers = model.encoder_depth + model.decoder_depth
-        return layers * (6 * model.width**2 + 2 * model.width * model.hidden) + output
+        layers, matrices = model.encoder_depth + model.decoder_depth, 3 if model.activation == "swiglu" else 2
+        read = 2 if settings.train.consistency.kind != "none" else 1  # times
+        return read * (layers * (6 * model.width**2 + matrices * model.width * model.hidden) + output)
     return 2 * model.depth * 8 * model.hidden * (model.hidden + model.width) + output
 
 
@@ -183,9 +201,12 @@ def _reason(settings: Settings, corpus: Extent, machine: Machine, fitted: set[st
     said = {
         "size": "" if settings.task == "forecast" else f"at most {settings.text.size:,} subwords",
         "batch": f"batches of {train.batch:,} tokens",
-        "warmup": f"{train.warmup:,} steps of warm-up",
+        "warmup": f"{train.warmup:,} step{'s' * (train.warmup != 1)} of warm-up",
         "rate": f"a rate of {train.rate:g}{' that falls to zero' * (train.schedule in ('cosine', 'linear'))}",
         "steps": "" if train.time else f"{train.steps:,} steps",
+        "dropout": f"dropout {model.dropout:g}",
+        "word_dropout": f"{train.word_dropout:.0%} of the words hidden" if train.word_dropout else "",
+        "consistency": "each row read twice (R-Drop)" if train.consistency.kind == "rdrop" else "",
     }
     chosen = [words for name, words in said.items() if name in fitted and words]
     limit = (f", {train.time}" if train.time else "") + (f", to teach {train.base}" if train.base else "")

@@ -55,8 +55,9 @@ class Languages:
 
 
 def languages_of(settings: Settings) -> Languages | None:
-    """From `data.languages`, the built-in corpus (`fable:fr`) or file names (`train.de`, `train.en`)."""
-    if settings.task != "translate":
+    """From `data.languages`, the built-in corpus (`fable:fr`) or file names (`train.de`, `train.en`). Pictures, sounds
+    and numbers are in no language, whatever is written of them."""
+    if settings.task != "translate" or settings.text.source.kind == "vectors":
         return None
     data = settings.data
     if data.languages:

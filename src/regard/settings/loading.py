@@ -13,7 +13,7 @@ from typing import Any, get_args
 import tomli_w
 
 from regard.errors import SettingsError, did_you_mean
-from regard.settings.call import TAKEN, CallSettings, listed
+from regard.settings.call import TAKEN, CallSettings, check_drawn, listed
 from regard.settings.reading import Frozen, read
 from regard.settings.schema import Settings
 
@@ -75,6 +75,8 @@ def load_call(verb: str, *overrides: str) -> CallSettings:
     call = read(CallSettings, values, verb)
     for section in values:
         getattr(call, section).only(TAKEN[verb].get(section, ()), f"regard {verb}")
+    if verb not in ("serve", "studio"):  # whose requests may ask for samples
+        check_drawn(call.decode)
     return call
 
 

@@ -65,7 +65,17 @@ def _line(kind: type[Frozen], error: ErrorDetails) -> str:
             known = map(str, get_args(model.model_fields[names[-1]].annotation))
             return f"{where} = {value}: not known; {did_you_mean(str(value), known)}"
         case _:
-            return f"{where} = {value!r}: not valid; {error['msg'].removeprefix('Input ')}"
+            return f"{where} = {value!r}: {_otherwise(where, value, variants or (model,), error)}"
+
+
+def _otherwise(where: str, value: object, models: Sequence[type[Frozen]], error: ErrorDetails) -> str:
+    """What is wrong with a value, where it is neither a mistyped name nor a missing one."""
+    if error["type"] not in ("model_type", "model_attributes_type"):
+        return f"not valid; {error['msg'].removeprefix('Input ')}"
+    fields = [each.model_fields["kind"] for each in models if "kind" in each.model_fields]
+    kinds = [kind for field in fields for kind in get_args(field.annotation)]
+    inside = "kind" if kinds else next(iter(models[0].model_fields))
+    return f"has settings of its own; write {where}.{inside}={value if value in kinds else '…'}"
 
 
 def _locate(

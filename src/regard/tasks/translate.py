@@ -29,7 +29,7 @@ from regard.models.recurrent import BahdanauDecoder, ConditionalDecoder, LuongDe
 from regard.models.transformer import TransformerDecoder
 from regard.nn import masks
 from regard.nn.attention import Attention, InnerScore
-from regard.nn.consistency import Cut, Inconsistency
+from regard.nn.consistency import Inconsistency, TokenCutoff
 from regard.nn.fast import random as chance
 from regard.nn.fast.output_loss import widened
 from regard.nn.observe import UNOBSERVED, Observer, Unobserved
@@ -123,6 +123,11 @@ class TranslateTask(Task):
 
         return load(run.folder, device=str(device), checkpoint_name=checkpoint_name)
 
+    def empty_pairs(self) -> int:
+        source, target = (self.train_examples.columns[side].lengths() for side in SIDES)
+        frame, begin = len(self.tokenizers.framed(())), len(self.tokenizers.begin)
+        return int(((source <= frame) | (target <= begin)).sum())
+
     def _measured(self) -> Stretch:
         """How much longer sampling makes sentences: at most this in three of four, measured on a few hundred."""
         some = np.unique(np.linspace(0, len(self.train_examples) - 1, MEASURED).astype(np.int64))
@@ -204,7 +209,7 @@ class TranslateTask(Task):
         target = drop_words(target, self.word_dropout)
         choices = Choices() if self.baseline is not None and self.training else None
         head = self._head() if self.training and batch.links.numel() else None
-        cut = Cut(self.learn.consistency.cut) if twice and self.learn.consistency.kind == "simcut" else None
+        cut = TokenCutoff(self.learn.consistency.cut) if twice and self.learn.consistency.kind == "simcut" else None
         observer: Observer = choices or head or cut or UNOBSERVED
         _, state = self.model.start(source, observer=observer)
         features, _ = self.model.advance(target, state, masks.padding(target), observer)

@@ -130,6 +130,11 @@ class Trainer:
 
     # The loop
 
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing is left to train."""
+        return bool(self._reason(asked=False) or self._lost_patience())
+
     def run(self) -> Outcome:
         """Train until a limit, an interruption or lost patience; there is a score and a checkpoint in any case."""
         self.validated = self.saved = self.progress.seconds

@@ -11,9 +11,12 @@ from functools import partial
 from pathlib import Path, PurePath
 from time import monotonic
 
+import numpy as np
 import torch
 
+from regard.data.batches import lengths_of
 from regard.data.encoding import Examples, RowEncoder
+from regard.data.plan import both_sides
 from regard.data.shards import open_shards
 from regard.device import pick_device
 from regard.errors import DataError, ModelError, SettingsError
@@ -23,6 +26,7 @@ from regard.runs.checkpoint import Checkpoint
 from regard.runs.folder import SETTINGS, Progress, Run, belongs, flat, occupied, steps
 from regard.runs.log import Listener, Log, clock
 from regard.settings import NO_LIMIT, Machine, Settings, careful, choose, fit, load_settings, parse_time
+from regard.settings.fitting import SUBWORDS
 from regard.tasks import vectors
 from regard.tasks.corpus import Files, Material, extent, general_material, materials
 from regard.tasks.linking import guided
@@ -80,7 +84,11 @@ def fitted(preset: str | Path, *overrides: str, device: str = "auto") -> tuple[S
     if not preset:
         name, changes = choose(known, corpus, machine)
         known = load_settings(name, *changes, *overrides)
-        known = load_settings(name, *changes, *careful(known, corpus, machine), *overrides)
+        against = careful(known, corpus, machine)
+        known = load_settings(name, *changes, *against, *overrides)
+        names = (override.partition("=")[0] for override in against)
+        chosen = [each.rpartition(".")[2] for each in names if not any(given.startswith(each) for given in overrides)]
+        return fit(known, corpus, machine, chosen)
     return fit(known, corpus, machine)
 
 
@@ -133,11 +141,22 @@ def start(folder: Path, settings: Settings, *listeners: Listener, device: str = 
 
 
 def _can_begin(settings: Settings, device: torch.device) -> None:
-    """Refuse what cannot work before anything is created: a kind of step that needs a GPU, a missing file."""
+    """Refuse what cannot work before anything is created: a kind of step that needs a GPU, a missing or empty file,
+    subword sampling without subwords."""
     step_kind(settings.train, device)
-    general = general_material(settings)
-    for material in (*materials(settings), *(() if general is None else (general,))):
-        next(material.rows(task_of(settings.task).columns), None)
+    if settings.text.sampling and (settings.task != "translate" or settings.text.tokenizer not in SUBWORDS):
+        raise SettingsError(
+            "text.sampling = true: is for translation with bpe or unigram, which can cut a text in several ways; "
+            "leave it out, or use task=translate and text.tokenizer=bpe"
+        )
+    columns, general = task_of(settings.task).columns, general_material(settings)
+    training, validation = materials(settings)
+    if next(training.rows(columns), None) is None and isinstance(training, Files):
+        data = settings.data
+        names = ", ".join(PurePath(name).name for name in (data.corpus, data.source, data.target) if name)
+        raise DataError(f"{names}: no row to train on; a corpus has at least one line")
+    for material in (validation, *(() if general is None else (general,))):
+        next(material.rows(columns), None)
 
 
 def _create(folder: Path, settings: Settings) -> Run:
@@ -204,6 +223,8 @@ def resume(folder: Path, *listeners: Listener, device: str = "auto", time: str =
                 run.write()
             trainer.extend()
             listener.tell(_going_on(run, trainer.progress))
+        elif saved is not None:
+            _tell_resumed(trainer)
         return trainer.run()
 
 
@@ -235,6 +256,7 @@ def go_on(
                     _begin(run, trainer)
                 else:
                     trainer.resume(saved)
+                    _tell_resumed(trainer)
                 check_disk(trainer)
             return trainer.run()
 
@@ -248,9 +270,11 @@ def _check_same(run: Run, preset: str | Path, overrides: Sequence[str]) -> None:
         wanted |= flat(named.model_dump(exclude_unset=True, exclude={"about"}))
     for name, value in wanted.items():
         if here.get(name) != value:
+            longer = {"train.time": "--time 10m", "train.steps": f"--steps {value}"}.get(name, "")
             raise SettingsError(
                 f"--continue: {name} = {value}, but {run.folder} was begun with {here.get(name)}; repeat the command "
-                "that began it, or choose another --out"
+                "that began it, or choose another --out",
+                hint=longer and f"regard train --resume {run.folder} {longer}",
             )
 
 
@@ -269,6 +293,12 @@ def _extended(run: Run, progress: Progress, time: str, more: str) -> Run:
             raise SettingsError(f"--steps = {more}: {done}; give more, or +{number} for so many more")
     train = run.settings.train.model_copy(update={"time": limit, "steps": until})
     return Run(run.folder, run.settings.model_copy(update={"train": train}))
+
+
+def _tell_resumed(trainer: Trainer) -> None:
+    if not trainer.is_over:
+        step, seconds = trainer.progress.step, trainer.progress.seconds
+        trainer.listener.tell(f"going on from step {step:,}, after {clock(seconds)} of training")
 
 
 def _going_on(run: Run, progress: Progress) -> str:
@@ -355,7 +385,8 @@ def open_task(run: Run, tell: Tell) -> Task:
     settings = run.settings
     kind = task_of(settings.task)
     train_rows, valid_rows = materials(settings)
-    if not run.tokenizer.exists():
+    fresh = not run.tokenizer.exists()
+    if fresh:
         _tell_held_out(valid_rows, kind, tell)
     tokenizers = _tokenizers(run, kind, train_rows, tell)
     encoder = kind.encoder(run, tokenizers, train_rows, valid_rows)
@@ -366,7 +397,19 @@ def open_task(run: Run, tell: Tell) -> Task:
     train = guided(run, train_rows, tokenizers, train, ProgressLines(tell, "learning links"))
     task = kind.open(run, tokenizers, train, valid, held_out)
     _check_watched(settings.train.watch, tokenizers.source, task.longest(settings.data.longest))
+    if fresh:
+        _tell_lengths(task, min(task.longest(settings.data.longest), settings.train.batch), tell)
     return task
+
+
+def _tell_lengths(task: Task, limit: int, tell: Tell) -> None:
+    """Rows that training leaves out as too long, and pairs with an empty side, which teach to make something up."""
+    source, target = both_sides(*lengths_of(task.train_examples))
+    noun = "pairs" if task.texts == 2 else "texts"
+    if long := int((np.maximum(source, target) > limit).sum()):
+        tell(f"left out of training: {long:,} of {len(source):,} {noun}, which have more than {limit:,} pieces")
+    if empty := task.empty_pairs():
+        tell(f"pairs with an empty side: {empty:,}, learned as they are; regard data clean drops them")
 
 
 def _check_watched(sentence: str, tokenizer: Tokenizer, longest: int) -> None:

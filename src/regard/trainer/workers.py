@@ -42,13 +42,14 @@ class Workers:
         return together.tolist()
 
     def wait(self) -> None:
-        """Wait until all processes are here."""
+        """Wait until all processes are here, however long the first one prepares a corpus or validates."""
         if self.world > 1:
             with _reached():
-                dist.barrier(group=_groups.get("host"))
+                dist.barrier(group=_groups.get("waiting"))
 
 
-_groups: dict[str, dist.ProcessGroup] = {}  # beside NCCL, a group for small numbers on the host
+# Beside the group of the gradients: beside NCCL one for small numbers on the host, and one that waits longer.
+_groups: dict[str, dist.ProcessGroup] = {}
 ALONE = Workers()
 
 
@@ -67,6 +68,7 @@ def _reached() -> Iterator[None]:
 # Meeting
 
 MEETING = timedelta(minutes=10)  # for all processes to come, and for one to answer
+PATIENCE = timedelta(days=7)  # for one that works while the others wait; one that ends is noticed at once
 
 
 @contextmanager
@@ -84,6 +86,7 @@ def workers(device: torch.device) -> Iterator[Workers]:
         dist.init_process_group("nccl" if on_gpu else "gloo", store=own, rank=rank, world_size=world)
         if on_gpu:
             _groups["host"] = dist.new_group(backend="gloo")
+        _groups["waiting"] = dist.new_group(backend="gloo", timeout=PATIENCE)
     finished = False
     try:
         yield (together := Workers(rank, world))

@@ -121,6 +121,12 @@ MISTAKES = {
     "a mistyped setting": ("translate", "decode.bean=3", "decode.bean = 3: no such setting; did you mean 'beam'?"),
     "no number": ("translate", "decode.beam=many", "decode.beam = 'many': not valid; should be a valid integer"),
     "nothing finite": ("translate", "decode.temperature=nan", "decode.temperature = nan: not valid"),
+    "nothing negative": ("translate", "decode.risk=-3", "decode.risk = -3: not valid; should be greater than or equal"),
+    "no samples": (
+        "translate",
+        "decode.epsilon=0.02",
+        "decode.epsilon = 0.02: is about samples; add decode.sample=true",
+    ),
     "another section": ("translate", "measure.limit=3", "measure.limit: not for regard translate"),
     "a part of it": ("predict", "decode.prefix=a", "decode.prefix: not for regard predict; there are: beam,"),
     "of one run alone": ("compare", "measure.comet=m", "measure.comet: not for regard compare"),
@@ -133,6 +139,11 @@ def test_what_cannot_be_set_gets_one_line(name: str) -> None:
     with pytest.raises(SettingsError) as raised:
         load_call(verb, override)
     assert line in str(raised.value)
+
+
+def test_what_shapes_samples_is_taken_where_samples_are_drawn_or_may_be_asked_for() -> None:
+    for verb, *more in (("translate", "decode.sample=true"), ("evaluate", "decode.risk=8"), ("serve",), ("studio",)):
+        assert load_call(verb, "decode.epsilon=0.02", *more).decode.epsilon == 0.02
 
 
 def test_a_term_without_a_translation_is_refused() -> None:

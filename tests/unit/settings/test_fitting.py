@@ -91,6 +91,40 @@ def test_more_rows_or_a_gpu_get_a_larger_model() -> None:
     assert [width(rows, GPU) for rows in (3_000, 30_000, 3_000_000)] == [256, 256, 512]
 
 
+def chosen(*given: str) -> TransformerModel:
+    name, changes = choose(load_settings("transformer-tiny", *given), MULTI30K, LAPTOP)
+    model = load_settings(name, *changes, *given).model
+    assert isinstance(model, TransformerModel)
+    return model
+
+
+def test_rotary_positions_and_swiglu_are_taken_unless_what_is_given_rules_them_out() -> None:
+    assert (chosen().positions, chosen().activation, chosen().hidden) == ("rotary", "swiglu", 512)
+    for given in ("model.encoder_attention.score=additive", "model.first_position=1", "model.width=100"):
+        assert (chosen(given).positions, chosen(given).activation) == ("sinusoidal", "swiglu")
+
+
+def test_an_activation_with_two_matrices_gets_a_wider_layer() -> None:
+    assert (chosen("model.activation=relu").positions, chosen("model.activation=relu").hidden) == ("rotary", 768)
+    assert chosen("model.activation=relu", "model.hidden=77").hidden == 77
+
+
+def test_a_short_training_on_a_gpu_captures_few_batch_shapes() -> None:
+    usual = load_settings("transformer-small").train.shapes
+    assert fitted("transformer-small", "train.time=35s", machine=GPU).train.shapes < usual
+    assert fitted("transformer-small", "train.time=35s", "train.shapes=20", machine=GPU).train.shapes == 20
+    for how, machine in (("train.time=10m", GPU), ("train.steps=100", GPU), ("train.time=35s", LAPTOP)):
+        assert fitted("transformer-small", how, machine=machine).train.shapes == usual
+
+
+def test_a_time_limit_has_room_for_half_the_steps_where_rows_are_read_twice() -> None:
+    """Batches are smaller, so that there are as many steps."""
+    how = ("train.time=20s", "model.dropout=0.3")
+    once = fitted("transformer-small", *how, machine=GPU).train.batch
+    twice = fitted("transformer-small", *how, "train.consistency.kind=rdrop", machine=GPU).train.batch
+    assert 0.45 < twice / once < 0.55
+
+
 def test_labels_get_a_model_that_reads_both_ways() -> None:
     for task in ("tag", "classify"):
         name, changes = choose(load_settings("lstm", f"task={task}"), MULTI30K, LAPTOP)
@@ -116,6 +150,11 @@ def test_the_reason_is_one_line_that_names_what_was_chosen_and_nothing_else() ->
     assert "warm-up" not in line
     assert "\n" not in line
     assert fit(load_settings("gru", "task=language"), Extent(1, 9, 5), GPU)[1].startswith("fitted to a GPU, 1 text:")
+    assert "dropout" not in line
+    hidden = load_settings("transformer-tiny", "model.dropout=0.33", "train.word_dropout=0.1", "train.steps=4")
+    _, line = fit(hidden, MULTI30K, LAPTOP, ["dropout", "word_dropout"])
+    assert ", 1 step of warm-up," in line
+    assert line.endswith(", dropout 0.33, 10% of the words hidden")
 
 
 def test_the_depth_of_a_transformer_is_that_of_both_its_halves() -> None:

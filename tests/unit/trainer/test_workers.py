@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -109,6 +112,43 @@ def test_all_begin_with_the_weights_of_the_first(found: Path) -> None:
     assert all(torch.equal(each, torch.full((2, 3), 5.0)) for each in weights)
 
 
+BRIEF = timedelta(seconds=3)  # as long as torch waits in the two processes of the next test
+
+
+def wait_twice(folder: Path) -> int:
+    """The second process waits for the first, which works for longer than torch waits, and then for one that ends."""
+    rank = 1 if os.fork() else 0
+    os.environ |= {"RANK": str(rank), "WORLD_SIZE": "2"}
+    dist.init_process_group = partial(dist.init_process_group, timeout=BRIEF)
+    with processes.workers(torch.device("cpu")) as together:
+        if together.leads:
+            time.sleep(2 * BRIEF.total_seconds())
+        together.wait()
+        if together.leads:
+            os._exit(0)
+        (folder / "came").touch()
+        began = time.monotonic()
+        try:
+            together.wait()
+        except ResourceError as error:
+            (folder / "line").write_text(str(error))
+            (folder / "seconds").write_text(str(time.monotonic() - began))
+        os._exit(0)
+
+
+def test_others_wait_for_a_first_that_works_longer_than_torch_waits_and_not_for_one_that_has_ended(
+    tmp_path: Path,
+) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1])}
+    command = [sys.executable, __file__, str(tmp_path), "waiting"]
+    ran = subprocess.run(command, check=False, capture_output=True, timeout=120, env=os.environ | place)
+    assert (tmp_path / "came").exists(), ran.stderr
+    assert "another one of this training has ended" in (tmp_path / "line").read_text()
+    assert float((tmp_path / "seconds").read_text()) < 30
+
+
 def met(store: dist.Store) -> list[str]:
     """The names that three processes of one start agree upon."""
     names: dict[int, str] = {}
@@ -155,4 +195,4 @@ def test_a_process_that_has_ended_is_reported_in_one_line(
 
 
 if __name__ == "__main__":
-    sys.exit(work(Path(sys.argv[1])))
+    sys.exit((wait_twice if "waiting" in sys.argv else work)(Path(sys.argv[1])))
