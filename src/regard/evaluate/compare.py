@@ -393,9 +393,9 @@ def labelled_material(
         columns = columns_of(one.data) if one.task == "forecast" else ()
         files = Files(Corpus(given, columns), vectors=one.text.source.kind == "vectors")
         return LabelledSet(" and ".join(given), task, task.material(files, one), limit, held_out=True)
-    sides = ("corpus", "source", "target")
-    named = {tuple(getattr(one.data, f"{part}{side}") for part in ("", "valid_") for side in sides) for one in settings}
-    if len(named) > 1:
+    fields = [f"{part}{side}" for part in ("", "valid_") for side in ("corpus", "source", "target")]
+    shared = {(each.forecast.held_out, *(getattr(each.data, field) for field in fields)) for each in settings}
+    if len(shared) > 1:
         raise SettingsError("--source: missing, and the runs share no validation text; name a file with the answers")
     name = "the validation text, by which each run chose its best checkpoint"
     return LabelledSet(name, task, materials(one)[1], limit, held_out=False)

@@ -38,6 +38,7 @@ from regard.tasks.tag import Tagger
 from regard.tasks.translator import Translator
 from regard.text.subwords import SPACE
 from regard.text.tokenizers import Tokenizers
+from regard.text.vectors import Vectors
 from regard.text.vocabulary import Tokenizer
 from regard.text.words import space_words
 
@@ -183,6 +184,8 @@ def compare_meanings(
     if predictor.task == "language":
         raise ModelError("meaning: a language model has no encoder, whose layers are compared here; a translator has")
     model, tokenizer, letters = reading_of(predictor)
+    if isinstance(tokenizer.source if isinstance(tokenizer, Tokenizers) else tokenizer, Vectors):
+        raise ModelError("meaning: this run reads vectors and no words; ask a run that reads text")
     cuts = tokenizer if predictor.task == "translate" else None
     own = find(word, sentences, cuts)
     occurrences = (*own, *_controls(control, sentences, cuts))

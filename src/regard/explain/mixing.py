@@ -38,7 +38,7 @@ _TINY = 1e-30
 
 
 @dataclass(frozen=True)
-class Block:
+class Decomposition:
     """A block as a sum: ``output = Σ_s parts + stream + rest``."""
 
     parts: Tensor  # (T, S, D), of each token that was looked at
@@ -79,16 +79,16 @@ def recurrent_parts(tensors: Tensors, place: str) -> Tensor:
     return torch.stack(rows) * (tensors[f"{place}.cell"] > 0)[:, None]
 
 
-def _block(residual: Residual, entered: Tensor, parts: Tensor, bias: Tensor, output: Tensor) -> Block:
+def _block(residual: Residual, entered: Tensor, parts: Tensor, bias: Tensor, output: Tensor) -> Decomposition:
     """The sum ``entered + Σ parts + bias``, through the norm where that comes after."""
     if residual.before:
-        return Block(parts, entered, bias.expand_as(entered), output)
+        return Decomposition(parts, entered, bias.expand_as(entered), output)
     norm, total = residual.norm, entered + parts.sum(1) + bias
     shift = norm.shift.expand_as(total) if not isinstance(norm, RMSNorm) else torch.zeros_like(total)
     if isinstance(norm, BatchNorm):
         shift = shift - _linear(norm, total, norm.running_mean.expand_as(total))
     rest = _linear(norm, total, bias.expand_as(total)) + shift
-    return Block(_linear(norm, total, parts), _linear(norm, total, entered), rest, output)
+    return Decomposition(_linear(norm, total, parts), _linear(norm, total, entered), rest, output)
 
 
 def _linear(norm: Norm, total: Tensor, part: Tensor) -> Tensor:
@@ -113,7 +113,9 @@ def _bias(attention: Attention, like: Tensor) -> Tensor:
     return like.new_zeros(like.shape[-1]) if bias is None else bias.detach().to(like)
 
 
-def attention_block(attention: Attention, residual: Residual, tensors: Tensors, place: str, entered: Tensor) -> Block:
+def attention_block(
+    attention: Attention, residual: Residual, tensors: Tensors, place: str, entered: Tensor
+) -> Decomposition:
     """One attention with its residual connection; ``place`` is its name in a trace, as *decoder.1.cross*."""
     parts = weighted(attention, tensors[f"{place}.weights"], tensors[f"{place}.values"])
     layer, kind = place.rsplit(".", 1)
@@ -121,7 +123,7 @@ def attention_block(attention: Attention, residual: Residual, tensors: Tensors, 
     return _block(residual, entered, parts, _bias(attention, entered), output)
 
 
-def own_block(layer: EncoderLayer | DecoderLayer, tensors: Tensors, half: str, level: int) -> Block:
+def own_block(layer: EncoderLayer | DecoderLayer, tensors: Tensors, half: str, level: int) -> Decomposition:
     """A layer's look at its own side: self-attention, or the recurrence in its place."""
     entered, place = _entered(tensors, half, level), f"{half}.{level}"
     if layer.attention is not None:
@@ -130,7 +132,7 @@ def own_block(layer: EncoderLayer | DecoderLayer, tensors: Tensors, half: str, l
     return _block(layer.residuals[0], entered, parts, bias, tensors[f"{place}.attended"])
 
 
-def pool_block(model: Labeller, tensors: Tensors) -> Block:
+def pool_block(model: Labeller, tensors: Tensors) -> Decomposition:
     """A pool as a block of one row, (1, S, D): attention's parts, a share of each state, or each feature's largest."""
     states, pool = tensors["encoder.states"], model.pool
     rest = states.new_zeros(1, states.shape[-1])
@@ -142,12 +144,14 @@ def pool_block(model: Labeller, tensors: Tensors) -> Block:
         parts = (states * largest)[None]
     else:
         parts = states[None] / len(states)
-    return Block(parts, torch.zeros_like(rest), rest, parts.sum(1) + rest)
+    return Decomposition(parts, torch.zeros_like(rest), rest, parts.sum(1) + rest)
 
 
-def _blocks(model: Model, tensors: Tensors) -> tuple[list[Block], list[tuple[Block, Block | None]]]:
+def _blocks(
+    model: Model, tensors: Tensors
+) -> tuple[list[Decomposition], list[tuple[Decomposition, Decomposition | None]]]:
     """Those of the encoder, and of each layer of the decoder the two."""
-    below, above = list[Block](), list[tuple[Block, Block | None]]()
+    below, above = list[Decomposition](), list[tuple[Decomposition, Decomposition | None]]()
     if not isinstance(model, LanguageModel):
         assert isinstance(model.encoder, TransformerEncoder)
         below = [own_block(layer, tensors, "encoder", level) for level, layer in enumerate(model.encoder.layers)]
@@ -164,7 +168,7 @@ def _blocks(model: Model, tensors: Tensors) -> tuple[list[Block], list[tuple[Blo
 # The share of each token in a block
 
 
-def nearness(block: Block, *, own: bool) -> Tensor:
+def nearness(block: Decomposition, *, own: bool) -> Tensor:
     """``max(0, ‖output‖₁ − ‖output − part‖₁)`` of each part, as shares of the row: (T, S), or (T, S + 1) where the
     residual connection is not one of the tokens looked at (``own``) but a part by itself, the last."""
     parts = block.parts

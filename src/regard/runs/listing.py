@@ -68,6 +68,7 @@ class Summary:
     task: Annotated[str, Field(examples=["translate"])] = ""
     languages: Annotated[str, Field(description="From and into which it translates.", examples=["en-fr"])] = ""
     preset: Annotated[str, Field(description="Whose architecture it has; empty if no preset has it.")] = ""
+    vectors: Annotated[bool, Field(description="Whether it reads numbers, pictures or sounds, and no text.")] = False
     architecture: Annotated[str, Field(description="In words.", examples=["GRU, 1 layer, width 256"])] = ""
     about: str = ""
     parameters: int | None = None
@@ -171,6 +172,7 @@ def by_settings(settings: Settings) -> dict[str, Any]:
     return {
         "task": settings.task,
         "languages": str(languages_of(settings) or ""),
+        "vectors": settings.text.source.kind == "vectors",
         "preset": preset_of(settings.model),
         "architecture": architecture(settings.model, settings.task),
         "about": settings.about,
@@ -285,7 +287,8 @@ def architecture(model: ModelSettings, task: str = "translate") -> str:
         depths = [model.encoder_depth] * reads + [model.decoder_depth] * writes
         written = ", SSRU decoder" if writes and model.autoregression == "ssru" else ""
         size = f"{'+'.join(map(str, depths))} layers, {model.heads} heads, width {model.width}"
-        return f"Transformer, {size}{written}"
+        recent = ", rotary positions" * (model.positions == "rotary") + ", SwiGLU" * (model.activation == "swiglu")
+        return f"Transformer, {size}{recent}{written}"
     words = [_CELLS[model.cell] + (", both ways" if model.bidirectional and task != "language" else "")]
     if task == "translate":
         decoder = model.decoder

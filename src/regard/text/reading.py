@@ -6,12 +6,14 @@ straight instead of curly quotes or the reverse, composed (NFC), or in ordinary 
 
 from __future__ import annotations
 
+import re
+import string
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Annotated, Final
 
 from pydantic import Field
@@ -151,6 +153,9 @@ def is_unspaced(character: str) -> bool:
 _STRAIGHT = str.maketrans({"’": "'", "‘": "'", "ʼ": "'", "“": '"', "”": '"', "„": '"', "…": "..."})
 _CURLY = str.maketrans({"'": "’", '"': "”"})
 _QUOTES = '"“”„«»'
+_OPENED = re.compile(r"(?<!\w)['‘](?=\w)")  # no apostrophe: a word follows, and none is before it
+_CLOSED = re.compile(r"(?<=[,.!?…])['’](?=\s|$)")
+_PAUSES = ",:.!?…"  # what ends before a quotation mark, unless only a word or two are quoted
 _NAMED = 10  # how many unknown words a remark lists
 
 
@@ -171,6 +176,7 @@ class Reading:
     unknown: tuple[Unknown, ...] = ()  # positions in the sentence as it was written
     words: int = 0  # words with at least one letter
     left: bool = False  # no word of it was ever seen: it is not translated
+    unquoted: bool = False  # its quotation marks were not read
 
 
 @dataclass(frozen=True)
@@ -200,7 +206,7 @@ class Passage:
 
     def remarks(self, output: str, language: str = "") -> list[str]:
         """Sentences for people who read the output: what was left out, copied or in doubt."""
-        return [*self._of_left(), *self._of_unknown(output), *self._of_doubt(language)]
+        return [*self._of_left(), *self._of_unknown(output), *self._of_doubt(language), *self._of_quotations()]
 
     def _of_left(self) -> Iterator[str]:
         left = [index for index, reading in enumerate(self.readings) if reading.left and reading.words]
@@ -224,6 +230,10 @@ class Passage:
         named = [f"{word} (copied)" if word.casefold() in written else word for word in words if word not in lost]
         kept = f": {_listed(named)}" if named else ""
         yield f"{_never_seen(len(words))}{kept}{f'; left out: {_listed(lost)}' if lost else ''}"
+
+    def _of_quotations(self) -> Iterator[str]:
+        if any(reading.unquoted for reading in self.readings):
+            yield "quotation marks within a sentence were left out: the training text has none"
 
     def _of_doubt(self, language: str) -> Iterator[str]:
         translated = [reading for reading in self.readings if not reading.left]
@@ -257,24 +267,71 @@ def read(text: str, known: KnownWords | None, *, plain: bool = False) -> Passage
     """Cut a text and read its sentences; without known words they are read as they are written.
 
     ``plain`` is for runs whose training text, as the built-in one, has no single words in capitals and no quotation
-    without a speaker. A word in capitals among others is then read without them, or the run would take the sentence for
-    one in capitals; quotation marks around sentences are left where they are, and not read.
+    but *The king said, "The cat slept."* A word in capitals among others is then read without them, or the run would
+    take the sentence for one in capitals. Quotation marks are not read: they stay where they are, around sentences and
+    between a speaker and what is said; where they quote a part of a sentence, they are left out.
     """
-    parts = _unquoted(cut(text)) if plain else cut(text)
+    parts = cut_as_read(text, plain=plain)
     return Passage(text, parts, tuple(_read(sentence, known, plain=plain) for sentence in parts.sentences), known)
 
 
-def _unquoted(whole: Cut) -> Cut:
-    """The same with quotation marks at the ends of sentences that have no others inside between the sentences."""
+def cut_as_read(text: str, *, plain: bool) -> Cut:
+    """The sentences of a text; for a ``plain`` run also what somebody says, and who says it, by themselves."""
+    whole = cut(text)
+    if not plain:
+        return whole
     sentences, between = list[str](), [whole.between[0]]
     for sentence, gap in zip(whole.sentences, whole.between[1:], strict=True):
-        bare = sentence.strip(_QUOTES).strip()
-        bare = sentence if not bare or set(_QUOTES) & set(bare) else bare
-        start = sentence.index(bare)
-        between[-1] += sentence[:start]
-        sentences.append(bare)
-        between.append(sentence[start + len(bare) :] + gap)
+        done = 0
+        for start, end in _quoted_spans(sentence):
+            between[-1] += sentence[done:start]
+            sentences.append(sentence[start:end])
+            between.append("")
+            done = end
+        between[-1] += sentence[done:] + gap
     return Cut(tuple(sentences), tuple(between))
+
+
+def _quoted_spans(sentence: str) -> list[tuple[int, int]]:
+    """Where the parts of a sentence are that quotation marks separate; the whole of it, where they quote only some
+    words, or stand as in *The king said, "The cat slept."*"""
+    marks = [place for place, sign in enumerate(sentence) if sign in _QUOTES] or _single_marks(sentence)
+    edges = pairwise((-1, *marks, len(sentence)))
+    spans = [_stripped(sentence, start + 1, end) for start, end in edges]
+    spoken = [(start, end) for start, end in spans if start < end]
+    return spoken if _are_apart(sentence, spoken) and not _is_learned(sentence) else [(0, len(sentence))]
+
+
+def _are_apart(sentence: str, spoken: list[tuple[int, int]]) -> bool:
+    """Whether parts between quotation marks can be read one by one: there is a pause between them, and the last one is
+    no second half of what somebody says."""
+    if not spoken:
+        return False
+    start, end = spoken[-1]
+    closes = end < len(sentence)  # with a mark
+    if len(spoken) > 1 and closes and sentence[start].islower():
+        return False
+    pauses = [not set(_PAUSES).isdisjoint(sentence[one[1] - 1 : other[0]]) for one, other in pairwise(spoken)]
+    whole = closes and sentence[end - 1] in ".!?…"  # a sentence: needs no comma before it
+    return all(pauses[: len(pauses) - whole])
+
+
+def _single_marks(sentence: str) -> list[int]:
+    """Where single quotation marks are, and no apostrophes."""
+    both = [[mark.start() for mark in kind.finditer(sentence)] for kind in (_OPENED, _CLOSED)]
+    return sorted(both[0] + both[1]) if all(both) else []
+
+
+def _is_learned(sentence: str) -> bool:
+    """Whether quotation marks stand as in *The king said, "The cat slept."*"""
+    before, _, quoted = sentence.translate(_STRAIGHT).partition('"')
+    return before.rstrip().endswith(",") and quoted.find('"') == len(quoted) - 1 >= 0
+
+
+def _stripped(text: str, start: int, end: int) -> tuple[int, int]:
+    """A span without the white space at its ends, and without a pause that belongs to a mark before it."""
+    inside = text[start:end]
+    return start + len(inside) - len(inside.lstrip(_PAUSES + string.whitespace)), start + len(inside.rstrip())
 
 
 def whole(text: str) -> Passage:
@@ -289,11 +346,15 @@ def _read(sentence: str, known: KnownWords | None, *, plain: bool) -> Reading:
         return Reading(sentence)
     text, done, unknown, words, seen = "", 0, [], 0, False
     calm = plain and any(map(str.islower, sentence))
+    unquoted = plain and bool(set(_QUOTES) & set(sentence)) and not _is_learned(sentence)
     for start, end in known.spans(sentence):
         word = sentence[start:end]
         has_letter, has_sign = any(map(str.isalpha, word)), any(map(str.isalnum, word))
         words += has_letter
         variant = _variant(word, known)
+        if unquoted and word in _QUOTES:
+            text, done = text + sentence[done:start], end
+            continue
         if calm and lowered(word)[0] == CAPITALS:
             word, variant = _calmed(word, variant, first=not any(map(str.isalpha, text)))
         if variant is None and (has_letter or (known.whole and has_sign)):
@@ -303,7 +364,7 @@ def _read(sentence: str, known: KnownWords | None, *, plain: bool) -> Reading:
         done = end
     if not seen:
         return Reading(sentence, tuple(unknown), words, left=True)
-    return Reading(text + sentence[done:], tuple(unknown), words)
+    return Reading(text + sentence[done:], tuple(unknown), words, unquoted=unquoted)
 
 
 def _calmed(word: str, variant: str | None, *, first: bool) -> tuple[str, str | None]:

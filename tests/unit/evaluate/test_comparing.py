@@ -404,3 +404,13 @@ def test_forecasters_of_other_horizons_are_not_compared(tmp_path: Path) -> None:
     ]
     with pytest.raises(SettingsError, match=r"= 3 of \d+, 5 of \d+: differ; compare runs that have the same"):
         comparing.labelled_material(runs, task_of("forecast"), "", "", None)
+
+
+def test_forecasters_that_hold_out_other_shares_share_no_test(tmp_path: Path) -> None:
+    """One would be tested on what it has learned."""
+    runs = [
+        Run.create(tmp_path / str(share), load_settings("gru", "task=forecast", f"forecast.held_out={share}"))
+        for share in (0.1, 0.2)
+    ]
+    with pytest.raises(SettingsError, match="the runs share no validation text; name a file"):
+        comparing.labelled_material(runs, task_of("forecast"), "", "", None)

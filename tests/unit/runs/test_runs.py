@@ -100,6 +100,8 @@ def test_an_architecture_is_told_in_words() -> None:
     assert words("gru", "tag") == "GRU, 1 layer, width 256"
     assert words("transformer-small") == "Transformer, 3+3 layers, 4 heads, width 256"
     assert words("transformer-small", "language") == "Transformer, 3 layers, 4 heads, width 256"
+    recent = load_settings("transformer-tiny", "model.positions=rotary", "model.activation=swiglu").model
+    assert runs.architecture(recent).endswith(", width 128, rotary positions, SwiGLU")
 
 
 def test_the_best_run_is_the_one_with_the_best_score_and_of_equals_the_newer() -> None:

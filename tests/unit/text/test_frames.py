@@ -28,6 +28,7 @@ from regard.explain.trace import OUTSIDE
 from regard.explain.walkthrough.walk import walk_text
 from regard.runs.folder import Run
 from regard.tasks.engines import choose
+from regard.tasks.translate import TranslateTask
 from regard.tasks.translator import Translator
 from regard.text import END, SPECIAL_TOKENS, SentencePieceTokenizer, Tokenizers, Vocabulary
 from regard.text.tokenizers import Frame
@@ -143,3 +144,11 @@ def test_captured_steps_begin_with_the_same_tokens(tmp_path: Path, options: Opti
         assert [each.text for each in one.outputs] == [each.text for each in other.outputs]
         logs = [each.log_probability for each in other.outputs]
         assert [each.log_probability for each in one.outputs] == pytest.approx(logs, rel=1e-4)
+
+
+@pytest.mark.parametrize("name", FRAMES)
+def test_a_side_with_nothing_but_its_frame_is_empty(name: str) -> None:
+    ours, pairs = translator(name), [("the bear", "the honey"), ("", "the honey"), ("the bear", ""), ("", "")]
+    examples = encode_examples(pairs, PairEncoder(ours.tokenizers))
+    learn = tiny.settings("transformer-small").train
+    assert TranslateTask(ours.models[0], ours.tokenizers, examples, examples, learn=learn).empty_pairs() == 3

@@ -95,6 +95,16 @@ def test_a_word_in_capitals_among_others_is_read_without_them_where_none_was_eve
         ('The cat saw "why" .', ['The cat saw "why" .']),
         ('"why" saw the cat', ['"why" saw the cat']),
         ('"!"', []),
+        ("“The cat can't sleep,” saw the Bear.", ["The cat can't sleep,", "saw the Bear."]),
+        ('"why?" saw the cat', ["why?", "saw the cat"]),
+        ('"The cat", saw the Bear.', ["The cat", "saw the Bear."]),
+        ("'The cat can't sleep,' saw the Bear.", ["The cat can't sleep,", "saw the Bear."]),
+        ('The Bear saw: "The cat."', ["The Bear saw:", "The cat."]),
+        ('The Bear saw "The cat."', ["The Bear saw", "The cat."]),
+        ('The Bear saw, "The cat. The city."', ["The Bear saw,", "The cat.", "The city."]),
+        ('The Bear saw, "The cat."', ['The Bear saw, "The cat."']),
+        ('"The cat," saw the Bear, "is a city."', ['"The cat," saw the Bear, "is a city."']),
+        ("The cats' Bear can't sleep", ["The cats' Bear can't sleep"]),
     ],
 )
 def test_quotation_marks_around_sentences_stay_where_they_are(text: str, sentences: list[str]) -> None:
@@ -102,6 +112,23 @@ def test_quotation_marks_around_sentences_stay_where_they_are(text: str, sentenc
     assert list(found.cut.sentences) == sentences
     assert found.cut.join(sentences) == text
     assert read(text, known()).cut.join(read(text, known()).cut.sentences) == text
+
+
+@pytest.mark.parametrize(
+    ("written", "as_read"),
+    [
+        ('The "cat" is a city', "The cat is a city"),
+        ('The Bear saw a "cat".', "The Bear saw a cat."),
+        ('The Bear saw, "The cat."', ""),
+        ("“The cat,” saw the Bear.", ""),
+    ],
+)
+def test_marks_that_quote_a_part_of_a_sentence_are_left_out_and_that_is_said(written: str, as_read: str) -> None:
+    found = read(written, known(), plain=True)
+    assert found.read_as == as_read
+    told = ["quotation marks within a sentence were left out: the training text has none"]
+    assert found.remarks("") == (told if as_read else [])
+    assert read(written, known()).remarks("") == []
 
 
 def test_a_name_in_capitals_is_marked_as_it_is_written() -> None:
