@@ -200,7 +200,7 @@ def test_sentences_and_lines_keep_their_places_and_only_what_is_new_is_asked(pag
 
 def test_the_page_cuts_where_the_service_cuts(page: Any, ask: Ask) -> None:
     text = "Mr. Smith paid 3.50. 🙂 He left! “Did he?” she asked. Yes"
-    expected = [each["text"] for each in ask("/api/v1/sentences", {"text": text})["sentences"]]
+    expected = [each["text"] for each in ask("/api/v1/sentences", {"text": text, "run": RUN})["sentences"]]
     asked: list[list[str]] = []
     page.on("request", lambda one: one.url.endswith("/translate") and asked.append(one.post_data_json["texts"]))
     page.goto(f"/#translate?run={RUN}&beam=1")

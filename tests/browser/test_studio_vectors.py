@@ -170,6 +170,39 @@ def test_a_picture_is_opened_and_looked_into(own: Any, tmp_path: Path) -> None:
     own.locator(".of-source .pixels").first.wait_for()
 
 
+def test_pages_of_sentences_do_not_offer_a_run_of_pictures(own: Any) -> None:
+    for page in ("translate", "meaning"):
+        own.goto(f"/#{page}?run=captions")
+        own.get_by_role("heading", name="captions reads numbers, pictures or sounds").wait_for()
+        own.get_by_role("link", name="Use text").click()
+        own.locator("select option[value=text]").first.wait_for(state="attached")
+        offered = own.locator("select option").all_inner_texts()
+        assert "text" in offered
+        assert "captions" not in offered
+    own.goto("/#train?teach=text")
+    own.get_by_role("button", name="Teach").first.wait_for()
+    assert "captions" not in own.locator("select option").all_inner_texts()
+
+
+def test_a_picture_stands_in_the_question_of_every_page_that_takes_it(own: Any) -> None:
+    for page in ("look", "map", "beam", "learn"):
+        own.goto("/#runs")
+        own.goto(f"/#{page}?run=captions")
+        own.locator(".question-line img").wait_for()
+
+
+def test_a_run_of_pictures_is_tried_where_it_is_listed(own: Any) -> None:
+    own.goto("/#runs")
+    assert own.locator("tr[data-run=captions] .act").inner_text() == "Try"
+    assert own.locator("tr[data-run=text] .act").inner_text() == "Translate"
+
+
+def test_runs_of_words_and_of_pictures_are_not_compared(own: Any) -> None:
+    own.goto("/#compare?runs=captions,text")
+    own.get_by_text("Some of these runs read words, others numbers").wait_for()
+    assert own.get_by_role("button", name="Compare").is_disabled()
+
+
 def test_the_train_page_says_where_vectors_are_learned(own: Any, tmp_path: Path) -> None:
     own.goto("/#train")
     own.get_by_text("regard train gru task=forecast").wait_for()

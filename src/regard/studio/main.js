@@ -71,7 +71,7 @@ async function mounted(name, values, {mine, opening}) {
     if (!ready) {
       node.replaceChildren(
         pageHead(PAGES[name], ""),
-        instead(runs, panel.tasks, values, {page: name, what: panel.nothing}),
+        instead(runs, panel.tasks, values, {page: name, what: panel.nothing, wordsOnly: panel.wordsOnly}),
       );
       return;
     }
@@ -89,12 +89,12 @@ async function mounted(name, values, {mine, opening}) {
 }
 
 /**
- * The values a page is shown with. A page that says for which tasks it is (`export const tasks`) gets a run that fits,
- * and the address says which; null where it has to say that there is none.
+ * The values a page is shown with. A page that says for which tasks it is (`export const tasks`), and whether for runs of
+ * words alone (`wordsOnly`), gets a run that fits, and the address says which; null where it has to say that there is none.
  */
 function settled(panel, name, values, runs) {
   if (!panel?.tasks) return values;
-  const {run} = chosenRun(runs, panel.tasks, values.run);
+  const {run} = chosenRun(runs, panel.tasks, values.run, panel.wordsOnly);
   if (!run) return null;
   if (values.run === run.name) return values;
   const full = {...values, run: run.name};

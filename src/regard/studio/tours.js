@@ -5,13 +5,14 @@ import {link} from "./address.js";
 import {get} from "./api.js";
 import {element} from "./element.js";
 import {announce, toast} from "./pieces/announce.js";
-import {chosenRun, usable} from "./pieces/runs.js";
+import {chosenRun, ofWords, usable} from "./pieces/runs.js";
 
 const CAT = "The black cat ate the mouse.";
 
 /** The run of the built-in corpus that a tour shows; of other runs nobody has tested what they show. */
-const own = (runs) => usable(runs, "translate").find(({name}) => name === "demo") ?? chosenRun(runs, ["translate"]).run;
-const plain = (runs) => usable(runs, "translate").find(({attention}) => attention === false);
+const able = (runs) => ofWords(usable(runs, "translate"));
+const own = (runs) => able(runs).find(({name}) => name === "demo") ?? chosenRun(runs, ["translate"], "", true).run;
+const plain = (runs) => able(runs).find(({attention}) => attention === false);
 const foreign = (runs) => usable(runs).find(({origin}) => origin);
 
 /**
@@ -117,7 +118,7 @@ export async function startTour(name) {
   const tour = TOURS[name];
   if (!tour) return toast(`There is no tour named ${name}`, {bad: true});
   const {runs} = await get("/api/v1/runs", {lasting: true});
-  if (!usable(runs, "translate").length) return toast("A tour needs a run that translates", {bad: true});
+  if (!able(runs).length) return toast("A tour needs a run that translates", {bad: true});
   const stops = tour.stops.flatMap((stop) => {
     const values = stop.values(runs);
     return values ? [{...stop, href: link(stop.page, values)}] : [];

@@ -67,6 +67,22 @@ function inWords(problem) {
   return lacks ? {message: "These runs share no test: choose one under Test, and compare again."} : problem;
 }
 
+/** Why these runs cannot be compared on this test, where they cannot. */
+function reasonAgainst(picked, corpus) {
+  const tasks = new Set(picked.map(({task}) => task));
+  if (tasks.size > 1) return "These runs are for different tasks.";
+  const sources = new Set(picked.map(({vectors}) => vectors));
+  if (sources.size > 1) return "Some of these runs read words, others numbers, pictures or sounds.";
+  if (sources.has(true) && corpus)
+    return "Runs that read numbers, pictures or sounds cannot read this test: choose one that they share.";
+  const pairs = new Set(picked.map(({languages}) => pair(languages)).filter(Boolean));
+  if (pairs.size > 1) return `These runs translate different languages: ${[...pairs].join(", ")}.`;
+  const alone = picked.length === 1 && tasks.has("classify"); // a classifier is compared with counting words
+  if (picked.length < 2 && !alone) return "Choose at least two.";
+  const shared = new Set(picked.map(({test}) => test)).size === 1 && picked[0].test !== "";
+  return shared || corpus ? "" : "These runs were not measured on the same text: choose a test for them.";
+}
+
 class ComparePage {
   /** `changes`: whether this user may start a comparison. */
   constructor(root, runs, corpora, changes) {
@@ -168,20 +184,7 @@ class ComparePage {
 
   allow() {
     const picked = this.runs.filter(({name}) => this.picked().includes(name));
-    const tasks = new Set(picked.map(({task}) => task));
-    const pairs = new Set(picked.map(({languages}) => pair(languages)).filter(Boolean));
-    const alone = picked.length === 1 && tasks.has("classify"); // a classifier is compared with counting words
-    const shared = new Set(picked.map(({test}) => test)).size === 1 && picked[0]?.test !== "";
-    const why =
-      tasks.size > 1
-        ? "These runs are for different tasks."
-        : pairs.size > 1
-          ? `These runs translate different languages: ${[...pairs].join(", ")}.`
-          : picked.length < 2 && !alone
-            ? "Choose at least two."
-            : shared || this.corpus.value
-              ? ""
-              : "These runs were not measured on the same text: choose a test for them.";
+    const why = reasonAgainst(picked, this.corpus.value);
     this.why.textContent = [this.lost, why].filter(Boolean).join(" ");
     this.button.disabled = Boolean(why);
     this.chosen.textContent = picked.length

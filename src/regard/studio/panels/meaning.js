@@ -7,7 +7,7 @@ import {element, sheet} from "../element.js";
 import {field, pageHead} from "../pieces/forms.js";
 import {unpack} from "../pieces/packed.js";
 import {folding, remarks, saidRun} from "../pieces/question.js";
-import {chosen, runPicker, usable} from "../pieces/runs.js";
+import {chosen, ofWords, runPicker, usable} from "../pieces/runs.js";
 import {skeleton} from "../pieces/skeleton.js";
 import {trouble} from "../pieces/trouble.js";
 import {examplesFor} from "./meaning/examples.js";
@@ -20,13 +20,14 @@ const LEAD =
 const NEIGHBOURS = 5;
 
 export const tasks = ["translate", "tag", "classify"]; // a language model has no encoder to compare layers of
+export const wordsOnly = true; // a run of vectors has no sentence to be given
 export const nothing = "A word has a meaning for a model that has learned.";
 
 export async function mount(root, {values, runs}) {
   await sheet("panels/meaning.css");
   const frame = root.appendChild(element("div.meaning"));
   frame.append(pageHead("Meaning", LEAD));
-  const page = new Page(frame, usable(runs, ...tasks));
+  const page = new Page(frame, ofWords(usable(runs, ...tasks)));
   await page.update(values);
   return {update: (next) => page.update(next), leave: () => page.leave()};
 }

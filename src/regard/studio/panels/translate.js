@@ -4,7 +4,7 @@ import {write} from "../address.js";
 import {latest} from "../api.js";
 import {element, sheet} from "../element.js";
 import {field, pageHead} from "../pieces/forms.js";
-import {language, remember, runPicker, usable} from "../pieces/runs.js";
+import {language, ofWords, remember, runPicker, usable} from "../pieces/runs.js";
 import {trouble} from "../pieces/trouble.js";
 import {examplesOf} from "./runs/attempt.js";
 import {outputPane} from "./translate/output.js";
@@ -20,12 +20,13 @@ const LEAD = "Write, and the translation follows. Tap or point at a word, and wh
 const REST = "Tap or point at a word to see where it came from.";
 
 export const tasks = ["translate"];
+export const wordsOnly = true; // a run of vectors has no sentence to be given
 export const nothing = "There is nothing to translate with yet.";
 
 export async function mount(root, {values, runs, opening}) {
   await sheet("panels/translate.css");
   root.append(pageHead("Translate", LEAD));
-  const page = new Translate(root, usable(runs, "translate"));
+  const page = new Translate(root, ofWords(usable(runs, "translate")));
   if (opening && !values.text) await page.open(values);
   else page.update(values);
   return {update: (next) => page.update(next), leave: () => page.leave()};
@@ -153,8 +154,8 @@ class Translate {
   /** The words of the text behind it, as far as they are known. */
   spread() {
     const text = this.source.text;
-    const known = recallCut(text);
     const asked = {...this.asked, run: this.panes[0].run.name};
+    const known = recallCut(text, asked.run);
     this.source.spread(
       (known ?? []).map((each) => {
         const found = recall(asked, each.text);
@@ -179,8 +180,9 @@ class Translate {
     this.spread();
     const shown = this.panes.filter(({run}) => run);
     try {
-      if (!recallCut(text)) shown.forEach(({view}) => view.stale());
-      const sentences = await this.cutting((signal) => cut(text, {signal}));
+      const {name} = this.panes[0].run;
+      if (!recallCut(text, name)) shown.forEach(({view}) => view.stale());
+      const sentences = await this.cutting((signal) => cut(text, name, {signal}));
       if (!sentences) return;
       this.sentences = sentences;
     } catch (problem) {

@@ -2,6 +2,7 @@
 // text before its answer: its sentences to choose from, words that the run has never seen, warnings.
 
 import {element} from "../element.js";
+import {called, isVectors} from "./vectors.js";
 
 /**
  * A form that folds. `fold(…parts)` shows one line with a button that unfolds it; `unfold()` shows the form.
@@ -34,7 +35,8 @@ export function folding(form) {
 
 /** The parts of that line: which run, and the text. */
 export const saidRun = (name) => element("span.chip", element("bdi", name));
-export const saidText = (text) => element("span.said", {dir: "auto", title: text}, text);
+export const saidText = (text) =>
+  isVectors(text) ? element("span.said", called(text)) : element("span.said", {dir: "auto", title: text}, text);
 
 /**
  * The sentences of a text, as buttons; one of them is looked at. Hidden where there is only one.

@@ -27,20 +27,25 @@ export const TASKS = {
 export const usable = (runs, ...tasks) =>
   runs.filter((run) => run.parameters != null && (!tasks.length || tasks.includes(run.task)));
 
+/** Runs that read words: no sentence can be given to one that reads numbers, pictures or sounds. */
+export const ofWords = (runs) => runs.filter((run) => !run.vectors);
+
 /** The run of that name, or else the one that a page would begin with; undefined when there is none. */
 export const chosen = (runs, name) => runs.find((run) => run.name === name) ?? chosenRun(runs, [], "").run;
 
 /**
  * Which run a page for these tasks (none named: for all) shows. A run that is named is never replaced by another.
  * @param {Run[]} runs  @param {string[]} tasks the first is preferred
- * @param {string} [name] the run of the address
+ * @param {string} [name] the run of the address  @param {boolean} [wordsOnly] whether the page is for runs that read words
  * @returns {{run?: Run, why?: string, missing?: string, name?: string, sentence?: string}}  `why`: "named", "last" or
  *   "best"; or there is no run, and `missing` is "none", "absent", "untrained" or "unfit"
  */
-export function chosenRun(runs, tasks, name = "") {
-  const able = usable(runs, ...tasks);
+export function chosenRun(runs, tasks, name = "", wordsOnly = false) {
+  const trained = usable(runs, ...tasks);
+  const able = wordsOnly ? ofWords(trained) : trained;
   const named = runs.find((run) => run.name === name);
-  if (name) return named && able.includes(named) ? {run: named, why: "named"} : {name, ...lacking(named, name, tasks)};
+  if (name && named && able.includes(named)) return {run: named, why: "named"};
+  if (name) return {name, ...lacking(named, name, tasks, wordsOnly)};
   for (const task of tasks.length ? tasks : Object.keys(TASKS)) {
     const fit = able.filter((run) => run.task === task);
     const last = fit.find((run) => run.name === remembered(task));
@@ -50,9 +55,14 @@ export function chosenRun(runs, tasks, name = "") {
   return {missing: "none", name, sentence: "There is no run for this page yet."};
 }
 
-function lacking(run, name, tasks) {
+function lacking(run, name, tasks, wordsOnly) {
   if (!run) return {missing: "absent", sentence: `There is no run named ${name} here.`};
   if (run.parameters == null) return {missing: "untrained", sentence: `${name} has not learned anything yet.`};
+  if (wordsOnly && run.vectors)
+    return {
+      missing: "unfit",
+      sentence: `${name} reads numbers, pictures or sounds; this page is for a run that reads words.`,
+    };
   const needed = tasks.map((task) => TASKS[task].does).join(" or ");
   return {
     missing: "unfit",
@@ -187,21 +197,23 @@ export function count(value) {
 /**
  * Instead of a page: why the run of the address cannot be shown, and what can be done; or `noRun`.
  * @param {Run[]} runs  @param {string[]} tasks  @param {Record<string, string>} values of the address
- * @param {{page: string, what?: string}} about
+ * @param {{page: string, what?: string, wordsOnly?: boolean}} about
  */
-export function instead(runs, tasks, values, {page, what}) {
-  const found = chosenRun(runs, tasks, values.run);
-  return found.missing === "none" ? noRun(what) : unfit(found, {runs, tasks, values, page});
+export function instead(runs, tasks, values, {page, what, wordsOnly}) {
+  const found = chosenRun(runs, tasks, values.run, wordsOnly);
+  return found.missing === "none" ? noRun(what) : unfit(found, {runs, tasks, values, page, wordsOnly});
 }
 
 /**
  * A sentence and buttons, where a run is missing or does something else.
- * @param {ReturnType<typeof chosenRun>} found  @param {{runs: Run[], tasks: string[], values: any, page: string}} about
+ * @param {ReturnType<typeof chosenRun>} found  @param {{runs: Run[], tasks: string[], values: any, page: string,
+ *   wordsOnly?: boolean}} about
  */
-export function unfit({missing, name, sentence}, {runs, tasks, values, page}) {
+export function unfit({missing, name, sentence}, {runs, tasks, values, page, wordsOnly}) {
   const run = runs.find((each) => each.name === name);
-  const other = chosenRun(runs, tasks).run;
+  const other = chosenRun(runs, tasks, "", wordsOnly).run;
   const text = values.text;
+  const kept = run?.vectors ? "" : text; // no other run reads those numbers
   const button = (words, kind, href) => element("a", {class: `button ${kind}`, href}, words);
   const bdi = (each) => element("bdi", each);
   return element(
@@ -212,7 +224,7 @@ export function unfit({missing, name, sentence}, {runs, tasks, values, page}) {
     element(
       "div.row",
       missing === "unfit" ? button(["Try", bdi(name)], "primary", link("runs", {run: name, text})) : null,
-      missing === "unfit" && run?.task !== "translate"
+      missing === "unfit" && (run?.task !== "translate" || run.vectors)
         ? button(["Look inside", bdi(name)], "", link("look", {run: name, text}))
         : null,
       missing === "untrained" ? button(["See", bdi(name)], "primary", link("train", {run: name})) : null,
@@ -220,7 +232,7 @@ export function unfit({missing, name, sentence}, {runs, tasks, values, page}) {
         ? button(
             ["Use", bdi(other.name)],
             missing === "absent" ? "primary" : "",
-            link(page, {...values, run: other.name}),
+            link(page, {...values, text: kept, run: other.name}),
           )
         : button("Train one", "", link("train", {})),
       button("Choose another run", "quiet", link("runs", {})),

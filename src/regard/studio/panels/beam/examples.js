@@ -2,6 +2,7 @@
 
 import {latest, post} from "../../api.js";
 import {element} from "../../element.js";
+import {called, isVectors} from "../../pieces/vectors.js";
 import {EXAMPLES, examplesOf} from "../runs/attempt.js";
 
 const [NARROW, WIDE] = [1, 5];
@@ -16,7 +17,12 @@ export function examples(take) {
   const ask = latest();
   const node = element("div.row.examples", {role: "group", "aria-label": "Examples"});
   const button = (text, beam = /** @type {number | string} */ (""), note = "") =>
-    element("button.small", {onclick: () => take(text, beam)}, text, note ? element("span.note", note) : null);
+    element(
+      "button.small",
+      {onclick: () => take(text, beam)},
+      isVectors(text) ? called(text) : text,
+      note ? element("span.note", note) : null,
+    );
   let shown = "";
   return {
     node,

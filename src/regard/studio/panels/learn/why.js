@@ -30,7 +30,9 @@ const KINDS = [
 /** The best run of each kind that translates the same languages. */
 export function runsOfKinds(runs, name) {
   const own = runs.find((run) => run.name === name);
-  const same = usable(runs, "translate").filter((run) => pair(run.languages) === pair(own?.languages ?? null));
+  const same = usable(runs, "translate").filter(
+    (run) => pair(run.languages) === pair(own?.languages ?? null) && run.vectors === (own?.vectors ?? false),
+  );
   const better = (one, other) => (other.score ?? -1) - (one.score ?? -1);
   return KINDS.map((kind) => ({...kind, run: same.filter(kind.fits).sort(better)[0] ?? null}));
 }

@@ -9,7 +9,6 @@ import {trouble} from "../../pieces/trouble.js";
 import {called, fileButton, isVectors} from "../../pieces/vectors.js";
 import {EXAMPLES, examplesOf} from "../runs/attempt.js";
 
-const said = (text) => (isVectors(text) ? element("span.said", called(text)) : saidText(text));
 const RANKS = ["the best", "the second best", "the third", "the fourth", "the fifth"];
 
 /** @param {{runs: import("../../pieces/runs.js").Run[], onask: (values: object) => void}} about */
@@ -116,7 +115,7 @@ export function questionForm({runs, onask}) {
         rank.value !== "0" && RANKS[rank.value],
         checkpoint.value,
       ].filter(Boolean);
-      node.fold(saidRun(run.value), said(text.value), ...other.map((words) => element("span.note", words)));
+      node.fold(saidRun(run.value), saidText(text.value), ...other.map((words) => element("span.note", words)));
     },
     show(chosen, values) {
       run.value = chosen.name;

@@ -91,6 +91,6 @@ function since(seconds) {
 
 function action(run) {
   if (!usable([run]).length) return null;
-  const {page} = TASKS[run.task];
+  const page = run.vectors ? "runs" : TASKS[run.task].page;
   return element("a.button.small", {href: link(page, {run: run.name})}, page === "translate" ? "Translate" : "Try");
 }

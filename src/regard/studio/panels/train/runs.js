@@ -25,8 +25,13 @@ export function stateChip(training) {
 }
 
 /** Where a run can be tried; null while there is nothing to try. */
-export const tryLink = ({run, task, steps, state}) =>
-  steps > 0 && state !== "unreadable" ? link(task === "translate" ? "translate" : "runs", {run}) : null;
+export const tryLink = (training) =>
+  training.steps > 0 && training.state !== "unreadable"
+    ? link(translates(training) ? "translate" : "runs", {run: training.run})
+    : null;
+
+/** Whether it is tried on the page of that name. */
+export const translates = ({task, vectors}) => task === "translate" && !vectors;
 
 /** @param {{onopen: (run: string) => void}} about */
 export function trainingsTable({onopen}) {

@@ -3,7 +3,7 @@
 import {post, put} from "../../api.js";
 import {element} from "../../element.js";
 import {field, segmented} from "../../pieces/forms.js";
-import {chosen, pair, usable} from "../../pieces/runs.js";
+import {chosen, ofWords, pair, usable} from "../../pieces/runs.js";
 import {trouble} from "../../pieces/trouble.js";
 import {freeName} from "./choices.js";
 import {corpusPicker} from "./corpus.js";
@@ -41,7 +41,7 @@ class TeachForm {
    *   about
    */
   constructor(values, {runs, taken, again, onstart}) {
-    this.runs = usable(runs);
+    this.runs = ofWords(usable(runs)); // a corpus of this page is text
     this.names = taken;
     this.onstart = onstart;
     const {base, corpus, time, keep_watching: general, overrides} = again?.request ?? {};

@@ -8,7 +8,7 @@ import {lineChart} from "../../pieces/chart.js";
 import {LOWER, count, remember, renamed} from "../../pieces/runs.js";
 import {trouble} from "../../pieces/trouble.js";
 import {TrainingLog, bytes, duration, follow} from "./log.js";
-import {stateChip, tryLink} from "./runs.js";
+import {stateChip, translates, tryLink} from "./runs.js";
 import {WatchedSentence} from "./watch.js";
 
 const STAGES = [
@@ -195,7 +195,7 @@ class TrainingView {
     const tried = this.log.validations.length || state !== "running" ? tryLink(this.training) : null;
     const still = state !== "running";
     const ended = ["interrupted", "prepared", "failed"].includes(state);
-    const words = this.training.task === "translate" ? "Translate with it" : "Try it";
+    const words = translates(this.training) ? "Translate with it" : "Try it";
     return [
       state === "running" && ours && this.changes && stage !== "stopping"
         ? button("Stop and keep", "", () => this.ask("stop"))
@@ -220,7 +220,7 @@ class TrainingView {
           )
         : null,
       tried ? element("a.button.quiet", {href: link("look", {run, text: this.training.watch})}, "Look inside") : null,
-      tried && still && this.teaches
+      tried && still && this.teaches && !this.training.vectors
         ? element("a.button.quiet", {href: link("train", {teach: run})}, "Teach this model")
         : null,
       still && this.changes ? button("Remove", "quiet", () => this.remove()) : null,

@@ -11,26 +11,27 @@ const REMEMBERED = 1000;
  *   JavaScript counts them
  */
 
-const cuts = new Map(); // text → sentences
+const cuts = new Map(); // run and text → sentences
+const cutKey = (text, run) => JSON.stringify([run, text]);
 
 /** What is known already of where the sentences of a text are, or undefined. @returns {Sentence[] | undefined} */
-export const recallCut = (text) => (text.trim() ? cuts.get(text) : []);
+export const recallCut = (text, run) => (text.trim() ? cuts.get(cutKey(text, run)) : []);
 
 /**
- * Where the sentences of a text are.
- * @param {string} text  @param {{signal?: AbortSignal}} options  @returns {Promise<Sentence[]>}
+ * Where the sentences of a text are, as a run reads it.
+ * @param {string} text  @param {string} run  @param {{signal?: AbortSignal}} options  @returns {Promise<Sentence[]>}
  */
-export async function cut(text, {signal} = {}) {
-  const known = recallCut(text);
+export async function cut(text, run, {signal} = {}) {
+  const known = recallCut(text, run);
   if (known) return known;
-  const {sentences} = await post("/api/v1/sentences", {text}, {signal});
+  const {sentences} = await post("/api/v1/sentences", {text, run}, {signal});
   const at = unitsOf(text);
   const found = sentences.map(({start, end}) => ({
     start: at(start),
     end: at(end),
     text: text.slice(at(start), at(end)),
   }));
-  cuts.set(text, found);
+  cuts.set(cutKey(text, run), found);
   while (cuts.size > REMEMBERED) cuts.delete(cuts.keys().next().value);
   return found;
 }
