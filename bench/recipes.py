@@ -33,8 +33,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from itertools import product
 from pathlib import Path
 from typing import Any, Literal
 
@@ -42,7 +43,7 @@ CONFIGS = Path(__file__).parent.parent / "configs"
 PENALTIES = (0.6, 1.0, 1.4)  # of length, of which the best is chosen on the validation text
 IN_TURN = 3  # processes at once where the GPU serves them in turn: more would only end later
 PIECE = 15 << 20  # bytes of a part of a packed run at the most
-STARTS, MEASURES = 15.0, 20.0  # seconds that a process needs before its first step, and a measurement, at the most
+STARTS, MEASURES = 12.0, 15.0  # seconds that a process needs before its first step, and a measurement, at the most
 MANY, FEW = 300, 8  # pairs for training, and for measuring, of a trial
 SMOKE = (
     *("model.width=32", "model.heads=2", "model.hidden=64", "model.encoder_depth=1", "model.decoder_depth=1"),
@@ -87,19 +88,17 @@ class Job:
 
 RDROP = "train.consistency={kind='rdrop', weight=2.0}"
 ROTARY = ("model.positions=rotary", "model.activation=swiglu", "model.hidden=704")
-WIDE = ("model.width=512", "model.heads=8", "train.rate=1.5e-3")
+PAPER = ("model.positions=sinusoidal", "model.activation=relu", "model.hidden=1024")  # Vaswani et al., 2017
 ABLATION: dict[str, tuple[bool, tuple[str, ...]]] = {  # whether a row is read twice, and what is changed
-    "plain": (False, ()),
-    "rdrop": (True, (RDROP,)),
+    "plain": (False, PAPER),
+    "rdrop": (True, (*PAPER, RDROP)),
     "rotary": (False, ROTARY),
     "rotary-rdrop": (True, (*ROTARY, RDROP)),
-    "sampling": (False, ("text.sampling=true",)),
-    "simcut": (True, ("train.consistency={kind='simcut', weight=1.0}",)),
-    "wide-rotary-rdrop": (True, (*WIDE, *ROTARY, "model.hidden=1024", RDROP)),
-    "muon": (False, ("train.optimizer=muon", "train.momentum=0.95")),
-    "small-vocabulary": (False, ("text.size=4000",)),
-    "plain-fewer": (True, ()),  # as many steps as the recipes that read every row twice
-    "attention-dropout": (False, ("model.attention_dropout=0.1",)),
+    "sampling": (False, (*PAPER, "text.sampling=true")),
+    "simcut": (True, (*PAPER, "train.consistency={kind='simcut', weight=1.0}")),
+    "muon": (False, (*PAPER, "train.optimizer=muon", "train.momentum=0.95")),
+    "small-vocabulary": (False, (*PAPER, "text.size=4000")),
+    "attention-dropout": (False, (*PAPER, "model.attention_dropout=0.1")),
 }
 SHARE = 0.6  # of the steps, where every row is read twice: about the same time
 
@@ -109,7 +108,7 @@ def ablation(steps: int) -> list[Job]:
     made = []
     for name, (twice, more) in ABLATION.items():
         limit = round(steps * (SHARE if twice else 1.0))
-        how = ("train.time=''", f"train.steps={limit}", f"train.validate_every={-(-limit // 2)}", "model.dropout=0.3")
+        how = ("train.time=''", f"train.steps={limit}", f"train.validate_every={limit}")
         made.append(Job("multi30k-ablation", name, "multi30k-de-en.toml", (*how, *more)))
     return made
 
@@ -118,29 +117,41 @@ def speed() -> list[Job]:
     """Steps in some seconds, one training at a time; nothing is measured but that."""
     plain = Job("speed", "graph", "multi30k-de-en.toml", ("train.shapes=12", "train.time=20s"), seconds=20)
     compiled = ("train.shapes=12", "train.time=45s", "train.step=compiled-graph", RDROP)
+    europarl = ("train.time=75s", "train.validate_every=100000", *ROTARY, RDROP)
     return [
         plain,
         replace(plain, name="rdrop", settings=(*plain.settings, RDROP)),
         replace(plain, name="rdrop-compiled", settings=compiled, seconds=45),
+        Job("speed", "europarl-rdrop", "europarl-de-en.toml", europarl, "europarl-de-en", 75),
     ]
 
 
-MULTI30K = {  # seconds, and what is changed in the recipe for 150
-    35: ("train.shapes=12", "train.warmup=300", "train.average.decay=0.997"),
-    150: (),
-}
-EUROPARL = {  # seconds, and what is changed in the recipe; none was measured with these changes yet
-    200: (*ROTARY, "model.dropout=0.2", "train.validate_every=5000"),
-    520: (*ROTARY, "model.dropout=0.2", "train.validate_every=8000", RDROP),
-}
+QUICK = ("train.shapes=12", "train.warmup=300", "train.average.decay=0.997", "train.validate_every=100000")
 
 
-def timed(corpus: str, recipe: str, changes: dict[int, tuple[str, ...]]) -> list[Job]:
-    name = f"{corpus.partition('-')[0]}-timed"
+def timed() -> list[Job]:
+    """Trainings of some seconds, each with the recipe for so many."""
+    whole = Job("multi30k-timed", "150s", "multi30k-de-en-150s.toml", ("train.time=150s",), seconds=150)
+    short = replace(whole, seconds=35)
+    europarl = replace(whole, suite="europarl-timed", recipe="europarl-de-en.toml", corpus="europarl-de-en")
     return [
-        Job(name, f"{seconds}s", recipe, (f"train.time={seconds}s", *how), corpus, seconds)
-        for seconds, how in changes.items()
+        replace(short, name="35s", recipe="multi30k-de-en.toml", settings=("train.time=35s", *QUICK)),
+        replace(short, name="35s-rdrop", settings=("train.time=35s", *QUICK)),
+        whole,
+        *(
+            replace(europarl, name=name, settings=(f"train.time={seconds}s", *ROTARY, *more), seconds=seconds)
+            for name, (seconds, more) in EUROPARL.items()
+        ),
     ]
+
+
+EUROPARL: dict[str, tuple[int, tuple[str, ...]]] = {  # of rotary positions and SwiGLU; only the first was measured yet
+    "200s": (200, ("model.dropout=0.2", "train.validate_every=8000")),
+    "200s-rate": (200, ("model.dropout=0.15", "train.rate=2e-3", "train.validate_every=8000")),
+    "200s-deep": (200, ("model.dropout=0.15", "model.encoder_depth=8", "model.decoder_depth=2", "train.rate=2e-3")),
+    "520s": (520, ("model.dropout=0.3", "train.rate=2e-3", "train.validate_every=16000")),
+    "520s-rdrop": (520, ("model.dropout=0.2", "train.rate=2e-3", "train.validate_every=8000", RDROP)),
+}
 
 
 def fitted(seconds: int) -> list[Job]:
@@ -164,16 +175,16 @@ def distilled(seconds: int) -> list[Job]:
     ]
 
 
-def backtranslated(seconds: int) -> list[Job]:
-    limit = (f"train.time={seconds}s",)
+def backtranslated(steps: int) -> list[Job]:
+    """As many steps with synthetic pairs as without."""
+    limit = (f"train.steps={steps}", f"train.validate_every={steps}", "train.step=compiled-graph")
     how = (*limit, *ROTARY, "model.tie=all", "model.dropout=0.3", "train.word_dropout=0.1")
-    plain = Job("backtranslate", "without", "transformer-small", how, "europarl-20k", seconds)
-    reverse = replace(plain, name="reverse", corpus="europarl-20k-reverse", packed=False)
-    pairs = replace(plain, name="pairs", verb="backtranslate", after="reverse", seconds=0.0)
+    plain = Job("backtranslate", "without", "transformer-small", how, "europarl-20k")
+    reverse = replace(plain, name="reverse", corpus="europarl-20k-reverse")
     return [
         reverse,
         plain,
-        pairs,
+        replace(plain, name="pairs", verb="backtranslate", after="reverse"),
         replace(plain, name="with", corpus="europarl-20k-synthetic", after="pairs", against="without"),
     ]
 
@@ -182,11 +193,10 @@ def suites(asked: argparse.Namespace) -> dict[str, list[Job]]:
     return {
         "multi30k-ablation": ablation(asked.steps),
         "speed": speed(),
-        "multi30k-timed": timed("multi30k", "multi30k-de-en-150s.toml", MULTI30K),
-        "europarl-timed": timed("europarl-de-en", "europarl-de-en.toml", EUROPARL),
+        **{name: [job for job in timed() if job.suite == name] for name in ("multi30k-timed", "europarl-timed")},
         "auto": fitted(asked.seconds or 30),
         "distil": distilled(asked.seconds or 100),
-        "backtranslate": backtranslated(asked.seconds or 120),
+        "backtranslate": backtranslated(asked.steps),
     }
 
 
@@ -289,6 +299,7 @@ class Running:
     folder: Path
     commands: list[list[str]]
     process: subprocess.Popen[bytes] | None = None
+    measuring: bool = False
     began: float = field(default_factory=time.monotonic)
     errors: list[Path] = field(default_factory=list)
 
@@ -369,11 +380,13 @@ class Driver:
 
     def _begin_some(self) -> None:
         for job in list(self.waiting):
-            if len(self.running) >= self.asked.processes:
+            if sum(not one.measuring for one in self.running) >= self.asked.processes:
                 return
             needed = replace(job, name=job.after).key if job.after else ""
             if needed and needed not in self.done:
-                continue
+                if any(each.key == needed for each in self.waiting) or any(o.job.key == needed for o in self.running):
+                    continue
+                self.done[needed] = (self.work / "runs" / needed).exists()  # the run of an earlier call
             self._begin(job, needed)
 
     def _begin(self, job: Job, needed: str) -> None:
@@ -415,6 +428,7 @@ class Driver:
             environment["TORCHINDUCTOR_CACHE_DIR"] = tempfile.mkdtemp(prefix="inductor")
             environment["TRITON_CACHE_DIR"] = tempfile.mkdtemp(prefix="triton")
         command = one.commands.pop(0)
+        one.measuring = command[2] == "measure"
         with path.open("wb") as errors:
             one.process = subprocess.Popen(
                 command, stdout=subprocess.DEVNULL, stderr=errors, env=environment, start_new_session=True
@@ -504,7 +518,7 @@ def measure(asked: argparse.Namespace) -> None:
         "chrf": round(chrf.score, 2), "greedy": round(bleu(translated(test[0], beam=1), test[1]).score, 2),
         "valid_bleu": {str(penalty): round(score, 2) for penalty, score in by_penalty.items()},
         "length_penalty": chosen, "bleu_at_penalty": round(bleu(tuned, test[1]).score, 2),
-        "parameters": sum(each.numel() for each in translator.model.parameters()),
+        "parameters": sum(each.numel() for each in translator.model.parameters()), **place(),
     }  # fmt: skip
     write(asked.out.with_suffix(".txt"), outputs)
     if asked.against and asked.against.exists():
@@ -516,6 +530,14 @@ def measure(asked: argparse.Namespace) -> None:
 
 
 PARTS = ("valid", "test")
+
+
+def place() -> dict[str, str]:
+    """What computes here, for the ledger, which may be written on another machine."""
+    import torch  # noqa: PLC0415
+
+    found = {"torch": torch.__version__}
+    return found | {"device": torch.cuda.get_device_name()} if torch.cuda.is_available() else found
 
 
 def compared(first: list[str], second: list[str], references: list[str]) -> dict[str, Any]:
@@ -554,6 +576,7 @@ def alone(asked: argparse.Namespace) -> None:
 
     from regard.decode.options import Options  # noqa: PLC0415
     from regard.decode.rules import Beam  # noqa: PLC0415
+    from regard.errors import ModelError  # noqa: PLC0415
     from regard.evaluate.compare import one_by_one  # noqa: PLC0415
     from regard.metrics.translation import bleu  # noqa: PLC0415
     from regard.tasks.load import load  # noqa: PLC0415
@@ -565,10 +588,11 @@ def alone(asked: argparse.Namespace) -> None:
         translator = load(run, engine=engine)
         return lambda texts: [each.text for each in translator.translate(texts, Options(Beam(beam)))]
 
-    ways = [
-        (run, engine, beam) for run in (asked.teacher, asked.student) for engine in asked.engines for beam in (5, 1)
-    ]
-    calls = [call(*way) for way in ways]
+    ways, calls = list[tuple[Path, str, int]](), list[Callable[[list[str]], list[str]]]()
+    for way in product((asked.teacher, asked.student), asked.engines, (5, 1)):
+        with suppress(ModelError):  # an engine that cannot search with this run
+            calls.append(call(*way))
+            ways.append(way)
     rounds = [one_by_one(calls, sources) for _ in range(asked.rounds)]
     for place, (run, engine, beam) in enumerate(ways):
         times = [found[place] for found in rounds]
@@ -586,6 +610,9 @@ def alone(asked: argparse.Namespace) -> None:
 @contextmanager
 def sharing(asked: argparse.Namespace) -> Iterator[dict[str, str]]:
     """The environment of processes that share the GPU, where that service can be started; else an empty one."""
+    if "CUDA_MPS_PIPE_DIRECTORY" in os.environ:  # somebody has started it
+        yield {"CUDA_MPS_PIPE_DIRECTORY": os.environ["CUDA_MPS_PIPE_DIRECTORY"]}
+        return
     control = shutil.which("nvidia-cuda-mps-control")
     if asked.device != "cuda" or asked.processes == 1 or control is None or asked.no_service:
         yield {}
@@ -610,6 +637,9 @@ def sharing(asked: argparse.Namespace) -> Iterator[dict[str, str]]:
 # The table.
 
 
+SAME = ("recipe", "settings", "together", "interval", "signature", "device", "torch")  # of the first seed
+
+
 def table(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Means over seeds, by suite and name."""
     rows: dict[tuple[str, str], list[dict[str, Any]]] = {}
@@ -626,6 +656,7 @@ def table(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
         if good and "valid_bleu" in good[0]:
             row["valid_bleu"] = round(statistics.mean(each["valid_bleu"]["1.0"] for each in good), 2)
         row["bleu_by_seed"] = [each["bleu"] for each in good if "bleu" in each]
+        row |= {figure: good[0][figure] for figure in SAME if good and figure in good[0]}
         row |= {figure: found[-1][figure] for figure in ("gain", "gain_interval", "p") if figure in found[-1]}
         row |= {"failed": [each["failed"] for each in found if "failed" in each]} if len(good) < len(found) else {}
         summary.append(row)
@@ -655,7 +686,18 @@ def print_table(out: Path, *, ledger: bool = False) -> None:
         from ledger import enter  # noqa: PLC0415
 
         for row in rows:
-            enter("recipes", row, f"python bench/recipes.py run DATA OUT --suite {row['suite']}")
+            if row["bleu_by_seed"]:
+                enter("recipes", entry(row), f"python bench/recipes.py run DATA OUT --suite {row['suite']}")
+
+
+def entry(row: dict[str, Any]) -> dict[str, Any]:
+    """A row as the ledger has it."""
+    kept = {
+        name: value for name, value in row.items() if name not in ("name", "recipe", "settings", "failed", "together")
+    }
+    kept |= {"seeds": len(row["seeds"]), "steps": round(row["steps"])}
+    what = f"{row['name']} ({row['recipe']})"
+    return {"suite": row["suite"], "recipe": what, "beam": 5, "trainings_at_once": row.get("together")} | kept
 
 
 def main() -> None:
@@ -704,8 +746,10 @@ def arguments() -> argparse.Namespace:
     run.add_argument("--seeds", nargs="+", type=int, default=[1])
     run.add_argument("--processes", type=int, default=8)
     run.add_argument("--deadline", type=float, default=580.0, help="seconds, from the start of this process")
-    run.add_argument("--steps", type=int, default=10_000, help="of the ablation, where a row is read once")
-    run.add_argument("--seconds", type=int, default=0, help="of a training in the suites auto, distil, backtranslate")
+    run.add_argument(
+        "--steps", type=int, default=10_000, help="of the ablation, where a row is read once, and of backtranslate"
+    )
+    run.add_argument("--seconds", type=int, default=0, help="of a training in the suites auto and distil")
     run.add_argument("--device", default="cuda")
     run.add_argument("--no-service", action="store_true", help="do not start the multi-process service")
     run.add_argument("--work", type=Path, help="a folder for runs and texts, which another call may go on with")

@@ -1,11 +1,14 @@
 """Rolling restarts under load: clients ask without pause while one server after the other is ended and started again.
 
-    python bench/rolling.py RUN [--clients 64] [--minutes 5] [--every 10] [--ledger]
+    python bench/rolling.py RUN [--clients 64] [--minutes 5] [--every 10] [--drain 5] [--command "WORDS"] [--ledger]
 
-Two servers of a run stand behind a proxy, which goes round them as the entrance of a cluster does: where one refuses a
-connection, or closes it before it has answered, the other is asked. Every few seconds one gets SIGTERM, finishes what
-it has, and is replaced by a new one. It stays known to the proxy until it has ended, so that asking a server that
-drains is part of the measurement. No client may see anything but a translation.
+Two servers of a run stand behind a proxy, which goes round them as the entrance of a cluster does: it keeps connections
+open, asks for /health every second, and sends nothing new to a server that does not say 200. Where one refuses a
+connection, or closes it before it has answered, the other is asked, and that is counted. Every few seconds one server
+gets SIGTERM, goes on for --drain seconds, finishes what it has, and is replaced by a new one. No client may see
+anything but a translation. --command says how `regard` is called, here in a container:
+
+    python bench/rolling.py demo --command "podman run --rm --network host --read-only --tmpfs /tmp regard"
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ import asyncio
 import contextlib
 import json
 import os
+import shlex
 import sys
 import time
 from collections import Counter
@@ -28,16 +32,20 @@ from load import Client, Tally
 from regard.fable.corpus import generate
 
 Address = tuple[str, int]
+Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 PATIENCE = 120.0  # seconds for a server to start, and for one to end
+PROBE = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
+PERIOD = 1.0  # seconds between two probes
 
 
 class Proxy:
     """Passes requests on to the servers in turn."""
 
     def __init__(self) -> None:
-        self.servers: list[Address] = []
+        self.servers: dict[Address, bool] = {}  # and whether each is ready
         self.seen: Counter[str] = Counter()
         self._turn = count()
+        self._idle: dict[Address, list[Connection]] = {}
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One client, as long as it asks."""
@@ -49,7 +57,8 @@ class Proxy:
 
     async def _answer(self, request: bytes) -> bytes:
         for _ in range(100):
-            server = self.servers[next(self._turn) % len(self.servers)]
+            ready = [server for server, healthy in self.servers.items() if healthy] or list(self.servers)
+            server = ready[next(self._turn) % len(ready)]
             try:
                 return await self._ask(server, request)
             except ConnectionRefusedError:
@@ -60,12 +69,33 @@ class Proxy:
         return b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n"
 
     async def _ask(self, server: Address, request: bytes) -> bytes:
-        reader, writer = await asyncio.open_connection(*server)
+        idle = self._idle.setdefault(server, [])
+        while idle and idle[-1][0].at_eof():  # closed by the server
+            idle.pop()[1].close()
+        reader, writer = idle.pop() if idle else await asyncio.open_connection(*server)
         try:
             writer.write(request)
-            return await _message(reader)
-        finally:
+            answer = await _message(reader)
+        except BaseException:
             writer.close()
+            raise
+        if b"\r\nconnection: close\r\n" in answer.partition(b"\r\n\r\n")[0].lower() + b"\r\n":
+            writer.close()
+        else:
+            idle.append((reader, writer))
+        return answer
+
+    async def probe(self) -> None:
+        """Ask for the health of all servers, again and again."""
+        while True:
+            await asyncio.sleep(PERIOD)
+            for server in list(self.servers):
+                try:
+                    healthy = (await self._ask(server, PROBE)).startswith(b"HTTP/1.1 200")
+                except (asyncio.IncompleteReadError, ConnectionError):
+                    healthy = False
+                if server in self.servers:
+                    self.servers[server] = healthy
 
 
 async def _message(reader: asyncio.StreamReader) -> bytes:
@@ -79,13 +109,12 @@ async def _message(reader: asyncio.StreamReader) -> bytes:
 class Server:
     """A service in a process of its own."""
 
-    def __init__(self, run: Path) -> None:
-        self._run = run
+    def __init__(self, words: list[str]) -> None:
+        self._words = words
 
     async def start(self) -> Address:
-        words = ["-m", "regard", "serve", str(self._run), "--port", "0", "--json", "--quiet"]
         self.process = await asyncio.create_subprocess_exec(
-            sys.executable, *words, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL
+            *self._words, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL
         )
         assert self.process.stdout is not None
         line = await asyncio.wait_for(self.process.stdout.readline(), PATIENCE)
@@ -102,31 +131,33 @@ class Server:
         return time.perf_counter() - began
 
 
-async def replaced(proxy: Proxy, servers: list[Server], run: Path, until: float, every: float) -> list[float]:
+async def replaced(proxy: Proxy, servers: list[Server], words: list[str], until: float, every: float) -> list[float]:
     """End and replace the servers in turn; how long each took to end."""
     took = []
     while time.perf_counter() + every < until:
         await asyncio.sleep(every)
-        old, new = servers.pop(0), Server(run)
+        old, new = servers.pop(0), Server(words)
         took.append(await old.end())
-        proxy.servers.remove(old.address)
-        proxy.servers.append(await new.start())
+        del proxy.servers[old.address]
+        proxy.servers[await new.start()] = True
         servers.append(new)
     return took
 
 
-async def measured(run: Path, clients: int, minutes: float, every: float) -> dict[str, Any]:
+async def measured(words: list[str], clients: int, minutes: float, every: float) -> dict[str, Any]:
     texts = cycle([each.source for each in generate("fr", count=5000, split="test", maximum_words=20)])
-    proxy, servers, tally = Proxy(), [Server(run), Server(run)], Tally()
+    proxy, servers, tally = Proxy(), [Server(words), Server(words)], Tally()
     for server in servers:
-        proxy.servers.append(await server.start())
+        proxy.servers[await server.start()] = True
+    probing = asyncio.create_task(proxy.probe())
     entrance = await asyncio.start_server(proxy.serve, "127.0.0.1", 0)
     address = "http://{}:{}".format(*entrance.sockets[0].getsockname())
     began = time.perf_counter()
     until = began + 60 * minutes
     everyone = [Client(address, texts, ("en", "fr")) for _ in range(clients)]
     asking = [each.ask_until(until, tally, [10**9]) for each in everyone]
-    took, *_ = await asyncio.gather(replaced(proxy, servers, run, until, every), *asking)
+    took, *_ = await asyncio.gather(replaced(proxy, servers, words, until, every), *asking)
+    probing.cancel()
     for server in servers:
         await server.end()
     entrance.close()
@@ -151,12 +182,17 @@ def main() -> int:
     parser.add_argument("--clients", type=int, default=64)
     parser.add_argument("--minutes", type=float, default=5.0)
     parser.add_argument("--every", type=float, default=10.0, help="seconds between two restarts")
+    parser.add_argument("--drain", type=float, default=5.0, help="seconds that a server goes on after SIGTERM")
+    parser.add_argument("--command", default=shlex.join([sys.executable, "-m", "regard"]), help="how to call regard")
     parser.add_argument("--ledger", action="store_true")
     asked = parser.parse_args()
-    found = asyncio.run(measured(asked.run, asked.clients, asked.minutes, asked.every))
+    words = ["serve", str(asked.run), "--port", "0", "--json", "--quiet", f"serve.drain={asked.drain:g}"]
+    found = asyncio.run(measured([*shlex.split(asked.command), *words], asked.clients, asked.minutes, asked.every))
     print(json.dumps(found))
     if asked.ledger:
-        flags = f"--clients {asked.clients} --minutes {asked.minutes:g} --every {asked.every:g}"
+        flags = f"--clients {asked.clients} --minutes {asked.minutes:g} --every {asked.every:g} --drain {asked.drain:g}"
+        if asked.command != parser.get_default("command"):
+            flags += f' --command "{asked.command}"'
         enter("rolling", found, f"python bench/rolling.py RUN {flags} --ledger")
     return int(found["failed"] > 0)
 

@@ -41,7 +41,7 @@ def bench() -> dict[str, ModuleType]:
     sys.path.extend(added)
     names = (
         *("cost", "ledger", "measurements", "peers.protocol", "peers.regard", "step_profile", "training"),
-        *("faults", "lock", "mutations", "release", "teaching"),
+        *("bulk", "faults", "lock", "mutations", "release", "teaching"),
     )
     found = {name: importlib.import_module(name) for name in names}
     for path in added:
@@ -203,6 +203,28 @@ def test_a_case_is_the_same_whenever_it_is_tried_again(bench: dict[str, ModuleTy
     assert len(set(numbers)) > 10
     assert [faults.kind_of(number, 1) for number in range(500)] == [faults.kind_of(number, 1) for number in range(500)]
     assert {faults.kind_of(number, 1) for number in range(6000)} == {*faults.SHARES, *faults.RARE}
+
+
+def test_memory_is_noted_for_every_tenth(bench: dict[str, ModuleType]) -> None:
+    assert bench["bulk"].tenths([*range(20), 3]) == [1, 3, 5, 7, 9, 11, 13, 15, 17, 19]
+    assert bench["bulk"].tenths([5]) == [0] * 9 + [5]
+
+
+def test_a_killer_kills_as_often_as_asked_and_not_before_its_time(
+    bench: dict[str, ModuleType], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, killed = [100.0], list[int]()
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    monkeypatch.setattr("os.kill", lambda process, _: killed.append(process))
+    kill = bench["bulk"].Killer(random.Random(0), 2)
+    kill([7])
+    assert not killed
+    for _ in range(5):
+        now[0] += bench["bulk"].PAUSES[1]
+        kill([])
+        assert len(killed) == kill.done
+        kill([7])
+    assert killed == [7, 7]
 
 
 def test_a_lock_has_the_hashes_of_every_file_of_a_version_and_leaves_torch_out(bench: dict[str, ModuleType]) -> None:
