@@ -140,6 +140,16 @@ def by_model(lines: Sequence[Line], prefix: str) -> str:
     return "\n\n".join(parts)
 
 
+def by_suite(lines: Sequence[Line]) -> str:
+    """A table for each set of recipes that were measured together."""
+    parts = []
+    for suite in dict.fromkeys(line["suite"] for line in lines):
+        own = [line for line in lines if line["suite"] == suite]
+        here = [{field: value for field, value in line.items() if field != "suite"} for line in own]
+        parts.append(f"### {suite}\n\n{table(here, 'recipe')}\n\n{source(here)}")
+    return "\n\n".join(parts)
+
+
 def plain(lines: Sequence[Line]) -> str:
     return f"{table(lines, 'engine')}\n\n{source(lines)}"
 
@@ -247,9 +257,9 @@ SECTIONS: list[tuple[str, str, tuple[str, ...], Callable[[Sequence[Line]], str],
     ),
     (
         "recipes",
-        "Recipes beside each other on a GPU",
+        "Recipes beside each other",
         ("suite", "recipe", "steps"),
-        lambda lines: f"{table(lines, 'recipe')}\n\n{source(lines)}",
+        by_suite,
         "Each in about the same time: fewer steps where every row is read twice. Recipes are chosen by the validation "
         "text (Multi30k `val`), the other BLEU is that of `test_2016_flickr`; beam 5. Trainings that share the GPU are "
         "slower than one alone.",

@@ -32,6 +32,8 @@ WITHOUT_TORCH = (
 )
 WITHOUT_NUMPY = ("errors", "files", "settings", "settings.help", "fable", "runs.folder", "runs.listing", "cli.main")
 LONGEST_FUNCTION = 60
+# Classes of one name in two files: a word of the field that both mean.
+SHARED_NAMES = {"Measured", "Part", "Tally", "Watch"}
 
 
 def room(path: Path) -> str:
@@ -164,3 +166,12 @@ def test_the_changelog_knows_this_version() -> None:
 @pytest.mark.parametrize("path", sorted((ROOT / "docs" / "decisions").glob("*.md")), ids=lambda path: path.stem)
 def test_a_decision_fits_on_a_page(path: Path) -> None:
     assert len(path.read_text(encoding="utf-8").splitlines()) <= 40
+
+
+def test_a_name_is_that_of_one_class() -> None:
+    places: dict[str, list[str]] = {}
+    for path in FILES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places.setdefault(node.name, []).append(str(path.relative_to(PACKAGE)))
+    assert {name: files for name, files in places.items() if len(files) > 1}.keys() == SHARED_NAMES

@@ -101,8 +101,9 @@ def test_another_number_of_processes_goes_on_to_the_same_end(tmp_path: Path) -> 
 def test_another_setting_is_refused_in_one_line(changed: list[str], line: str, capsys: Capture, trained: Path) -> None:
     words = ["train", "transformer-tiny", *TINY, "--out", str(trained), "--continue", "--device", "cpu"]
     assert run([*words, *changed]) == 2
-    said = capsys.readouterr().err.splitlines()[-1]
+    said = capsys.readouterr().err
     assert line.format(run=trained) in said
+    assert (f"regard train --resume {trained} --steps 50" in said) is ("train.steps" in line)
     assert run(["train", "lstm", *words[2:]]) == 2
 
 

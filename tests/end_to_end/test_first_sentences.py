@@ -83,6 +83,11 @@ INSIDE = {
     'The king said, "The wolf slept."': "Le roi a dit\u00a0: «\u202fLe loup a dormi.\u202f»",
     '"The cat slept."': '"Le chat a dormi."',
     "“The cat slept. The dog ran.”": "“Le chat a dormi. Le chien a couru.”",
+    "“The cat slept,” said the woman.": "“Le chat a dormi,” a dit la femme.",
+    '"Where is the cat?" asked the king.': '"Où est le chat\u202f?" a demandé le roi.',
+    'The king said: "The wolf slept."': 'Le roi a dit: "Le loup a dormi."',
+    "'The cat slept,' said the woman.": "'Le chat a dormi,' a dit la femme.",
+    'The king said, "The cat slept. The dog ran."': 'Le roi a dit "Le chat a dormi. Le chien a couru."',
     # as people write in a hurry, and aloud
     "the black cat ate the mouse": "le chat noir a mangé la souris",
     "where is the cat": "où est le chat",

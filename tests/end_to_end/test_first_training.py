@@ -67,6 +67,48 @@ def test_two_files_are_enough(capsys: pytest.CaptureFixture[str]) -> None:
     assert "training runs/en-fr-2, because a run of its name exists;" in errors_of(capsys)
 
 
+def test_what_is_not_learned_and_what_should_not_be_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["train", *TINY, *corpus_of(60), "--steps", "2", "model.heads=2", "model.dropout=0.2", "--device", "cpu"]
+    for name, place, line in (("text.en", 4, ""), ("text.fr", 7, " "), ("text.en", 9, "the cat " * 300)):
+        lines = Path(name).read_text().split("\n")
+        lines[place] = line
+        Path(name).write_text("\n".join(lines))
+    assert cli([*words, "--out", "run"]) == 0
+    said = errors_of(capsys)
+    assert "left out of training: 1 of 57 pairs, which have more than 200 pieces" in said
+    assert "pairs with an empty side: 2, learned as they are; regard data clean drops them" in said
+    assert "dropout 0.2" not in said  # it was given
+    assert cli(["train", "--resume", "run", "--steps", "+1", "--device", "cpu"]) == 0
+    assert "empty side" not in errors_of(capsys)
+
+
+def test_a_run_that_goes_on_says_from_where(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["train", "transformer-tiny", *TINY, *corpus_of(60), "--out", "run", "model.heads=2", "--device", "cpu"]
+    assert cli([*words, "--steps", "3", "--continue"]) == 0
+    assert "going on" not in errors_of(capsys)
+    assert cli([*words, "--steps", "3", "--continue"]) == 0
+    assert "going on" not in errors_of(capsys)  # it is finished
+    settings = Path("run/settings.toml")
+    settings.write_text(settings.read_text().replace("steps = 3", "steps = 5"))
+    assert cli([*words, "--steps", "5", "--continue"]) == 0
+    assert "going on from step 3, after 0:0" in errors_of(capsys)
+
+
+def test_a_corpus_without_a_line_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("none.en", "none.fr"):
+        Path(name).touch()
+    assert cli(["train", "--source", "none.en", "--target", "none.fr", "--steps", "2", "--device", "cpu"]) == 3
+    assert "none.en, none.fr: no row to train on; a corpus has at least one line" in errors_of(capsys)
+    assert not Path("runs/en-fr").exists()
+
+
+@pytest.mark.parametrize("changed", [["text.tokenizer=word"], ["text.tokenizer=sentencepiece"], ["task=language"]])
+def test_subword_sampling_without_subwords_is_refused(changed: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["train", "transformer-tiny", "--corpus", "fable:fr", "data.pairs=50", "text.sampling=true", *changed]
+    assert cli([*words, "--device", "cpu"]) == 2
+    assert "text.sampling = true: is for translation with bpe or unigram" in errors_of(capsys)
+
+
 @pytest.mark.parametrize("rows", [1, 3, 30])
 def test_few_lines_are_enough_too(rows: int, capsys: pytest.CaptureFixture[str]) -> None:
     command = ["train", "gru", *TINY, *corpus_of(rows), "--steps", "2", "text.tokenizer=word"]

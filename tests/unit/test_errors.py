@@ -131,6 +131,10 @@ SETTINGS = {
     "modle.heads=8": "transformer-tiny: modle = {'heads': 8}: no such setting; did you mean 'model'?",
     "model.kind=transfomer": "transformer-tiny: model.kind = transfomer: no such kind; did you mean 'transformer'?",
     "model={}": "transformer-tiny: model.kind: missing; known: recurrent, transformer",
+    "train.consistency=rdrop": "transformer-tiny: train.consistency = 'rdrop': has settings of its own; write "
+    "train.consistency.kind=rdrop",
+    "model=gru": "transformer-tiny: model = 'gru': has settings of its own; write model.kind=…",
+    "text.source=words": "transformer-tiny: text.source = 'words': has settings of its own; write text.source.kind=…",
     "model.norm=layers": "transformer-tiny: model.norm = layers: not known; did you mean 'layer'?",
     "model.encoder_depth=0": "transformer-tiny: model.encoder_depth = 0: not valid; "
     "should be greater than or equal to 1",
