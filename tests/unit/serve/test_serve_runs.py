@@ -9,10 +9,12 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import pytest
+from fastapi.responses import StreamingResponse
 from fastapi.testclient import TestClient
+from starlette.types import Message, Send
 
 import regard
 import serving
@@ -24,6 +26,7 @@ from regard.runs.archive import unpack
 from regard.runs.folder import occupied
 from regard.serve.library import Library
 from regard.serve.pairs import check_pins, current_pairs, pairs
+from regard.serve.routes.runs import Archive
 from regard.settings.call import MeasureSettings
 from regard.tasks.load import load_predictor
 from serving import CAT, EIGHT
@@ -371,14 +374,29 @@ def test_what_cannot_be_exported_leaves_nothing_behind(
     assert own.get("/api/v1/runs/zebra/export").status_code == 404
     assert not list(tmp_path.glob("regard-export-*"))
 
-    def looked_at(archive: BinaryIO) -> Iterator[bytes]:
+    sent = StreamingResponse.stream_response
+
+    async def looked_at(answer: StreamingResponse, send: Send) -> None:
         """Nothing is left to remove before the first byte is sent: whoever breaks off leaves nothing either."""
         assert not list(tmp_path.glob("regard-export-*"))
-        with archive:
-            yield archive.read()
+        await sent(answer, send)
 
-    monkeypatch.setattr("regard.serve.routes.runs._parts", looked_at)
+    monkeypatch.setattr(StreamingResponse, "stream_response", looked_at)
     assert own.get("/api/v1/runs/tagger/export").status_code == 200
+
+
+def test_the_archive_for_a_client_that_has_gone_is_closed(tmp_path: Path) -> None:
+    (tmp_path / "run.tar.gz").write_bytes(b"content")
+    file = (tmp_path / "run.tar.gz").open("rb")
+
+    async def gone() -> Message:
+        return {"type": "http.disconnect"}
+
+    async def never(_: Message) -> None:
+        await asyncio.Event().wait()
+
+    asyncio.run(Archive(file, "run.tar.gz")({"type": "http"}, gone, never))
+    assert file.closed
 
 
 def test_a_report_is_made_once_and_says_nothing_of_folders(own: TestClient, mine: Path, eight: Path) -> None:

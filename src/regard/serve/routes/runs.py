@@ -6,9 +6,9 @@ import asyncio
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Literal
 
@@ -16,6 +16,7 @@ from fastapi import APIRouter, Query, Request
 from fastapi import Path as InPath
 from fastapi.responses import HTMLResponse, StreamingResponse
 from pydantic import BaseModel, Field
+from starlette.types import Receive, Scope, Send
 
 from regard.errors import RegardError
 from regard.evaluate.comparison import plain
@@ -183,17 +184,23 @@ def export(
         archive = (folder / f"{run}.tar.gz").open("rb")
     finally:
         shutil.rmtree(folder, ignore_errors=True)  # the open file can still be read
-    headers = {
-        "Content-Disposition": f'attachment; filename="{run}.tar.gz"',
-        "Content-Length": str(os.fstat(archive.fileno()).st_size),
-    }
-    return StreamingResponse(_parts(archive), media_type="application/gzip", headers=headers)
+    return Archive(archive, f"{run}.tar.gz")
 
 
-def _parts(file: BinaryIO) -> Iterator[bytes]:
-    with file:
-        while part := file.read(PART):
-            yield part
+class Archive(StreamingResponse):
+    """Sends an open file and closes it, also if the client has gone before the first part is read."""
+
+    def __init__(self, file: BinaryIO, name: str) -> None:
+        headers = {
+            "Content-Disposition": f'attachment; filename="{name}"',
+            "Content-Length": str(os.fstat(file.fileno()).st_size),
+        }
+        super().__init__(iter(partial(file.read, PART), b""), media_type="application/gzip", headers=headers)
+        self._file = file
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self._file:
+            await super().__call__(scope, receive, send)
 
 
 @router.get("/{run}/report", responses={**PROBLEMS, **PAGE}, response_class=HTMLResponse)
