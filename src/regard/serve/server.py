@@ -88,10 +88,9 @@ def make(
 
 def run(server: uvicorn.Server, listening: socket.socket) -> None:
     """Serve until Ctrl-C or SIGTERM; requests in progress are finished, unless there is a second Ctrl-C."""
+    # Uvicorn takes the signals only while it runs, and raises them again at its end; both must not end the process.
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(
-            number, server.handle_exit
-        )  # until uvicorn does so, and when it raises the signal again at its end
+        signal.signal(number, server.handle_exit)
     server.run([listening])
 
 
