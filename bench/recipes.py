@@ -88,6 +88,7 @@ class Job:
 
 RDROP = "train.consistency={kind='rdrop', weight=2.0}"
 ROTARY = ("model.positions=rotary", "model.activation=swiglu", "model.hidden=704")
+MUON = ("train.optimizer=muon", "train.momentum=0.95")
 PAPER = ("model.positions=sinusoidal", "model.activation=relu", "model.hidden=1024")  # Vaswani et al., 2017
 ABLATION: dict[str, tuple[bool, tuple[str, ...]]] = {  # whether a row is read twice, and what is changed
     "plain": (False, PAPER),
@@ -96,7 +97,7 @@ ABLATION: dict[str, tuple[bool, tuple[str, ...]]] = {  # whether a row is read t
     "rotary-rdrop": (True, (*ROTARY, RDROP)),
     "sampling": (False, (*PAPER, "text.sampling=true")),
     "simcut": (True, (*PAPER, "train.consistency={kind='simcut', weight=1.0}")),
-    "muon": (False, (*PAPER, "train.optimizer=muon", "train.momentum=0.95")),
+    "muon": (False, (*PAPER, *MUON)),
     "small-vocabulary": (False, (*PAPER, "text.size=4000")),
     "attention-dropout": (False, (*PAPER, "model.attention_dropout=0.1")),
 }
@@ -120,6 +121,7 @@ def speed() -> list[Job]:
     europarl = ("train.time=75s", "train.validate_every=100000", *ROTARY, RDROP)
     return [
         plain,
+        replace(plain, name="muon", settings=(*plain.settings, *MUON)),
         replace(plain, name="rdrop", settings=(*plain.settings, RDROP)),
         replace(plain, name="rdrop-compiled", settings=compiled, seconds=45),
         Job("speed", "europarl-rdrop", "europarl-de-en.toml", europarl, "europarl-de-en", 75),
@@ -149,6 +151,7 @@ EUROPARL: dict[str, tuple[int, tuple[str, ...]]] = {  # of rotary positions and 
     "200s": (200, ("model.dropout=0.2", "train.validate_every=8000")),
     "200s-rate": (200, ("model.dropout=0.15", "train.rate=2e-3", "train.validate_every=8000")),
     "200s-deep": (200, ("model.dropout=0.15", "model.encoder_depth=8", "model.decoder_depth=2", "train.rate=2e-3")),
+    "200s-muon": (200, ("model.dropout=0.2", "train.rate=2e-3", "train.validate_every=8000", *MUON)),
     "520s": (520, ("model.dropout=0.3", "train.rate=2e-3", "train.validate_every=16000")),
     "520s-rdrop": (520, ("model.dropout=0.2", "train.rate=2e-3", "train.validate_every=8000", RDROP)),
 }

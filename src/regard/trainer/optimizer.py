@@ -133,11 +133,12 @@ class Together(torch.optim.Optimizer):
             member.step()
 
 
-class CapturableMuon(torch.optim.Muon):
-    """Torch's Muon with the learning rate on the device, so that a CUDA graph can read it.
+class BatchedMuon(torch.optim.Muon):
+    """Torch's Muon (`match_rms_adamw`) for all matrices of a shape at once; the learning rate may be on the device.
 
-    Muon's change is proportional to the rate, so torch's step is taken with rate 1 and then only a part of the way is
-    gone. A gradient that is not finite (``found_inf``) changes nothing.
+    Torch brings one matrix after another to singular values near one, with twenty small kernels each; here the matrices
+    of a shape are one batch, and those that are higher than wide lie on their side. A gradient that is not finite
+    (``found_inf``) changes nothing. The written-out twin is torch's own (`tests/parity/test_muon.py`).
     """
 
     found_inf: Tensor | None = None
@@ -147,28 +148,51 @@ class CapturableMuon(torch.optim.Muon):
         del closure
         (group,) = self.param_groups
         matrices = [each for each in group["params"] if each.grad is not None]
-        momenta = [state["momentum_buffer"] for each in matrices if (state := self.state[each])]
-        before, momenta_before = (list(torch._foreach_mul(each, 1.0)) if each else [] for each in (matrices, momenta))
-        rate, found = group["lr"], self.found_inf
-        if found is not None:
-            for each in matrices:
-                each.grad.masked_fill_(found > 0, 0.0)
-            rate = rate * (1 - found)
-        whole = {**group, "lr": 1.0}
-        self.param_groups = [whole]
-        super().step()  # type: ignore[no-untyped-call]
-        self.param_groups = [group]
-        _go_part(before, matrices, rate)
-        if found is not None and momenta:
-            _go_part(momenta_before, momenta, 1 - found)
+        if not matrices:
+            return
+        taken = 1.0 if self.found_inf is None else 1 - self.found_inf
+        updates = self._updates(matrices, group["momentum"], taken)
+        rate = group["lr"] * taken
+        torch._foreach_mul_(matrices, 1 - rate * group["weight_decay"])
+        for (height, width), places in _by_shape(matrices).items():
+            batch = torch.stack([updates[place] if height <= width else updates[place].T for place in places])
+            changes = _orthogonal(batch, group) * (-rate * 0.2 * max(height, width) ** 0.5)  # as large as AdamW's
+            upright = changes if height <= width else changes.mT
+            torch._foreach_add_([matrices[place] for place in places], list(upright.unbind()))
+
+    def _updates(self, matrices: list[Tensor], momentum: float, taken: Tensor | float) -> list[Tensor]:
+        """Nesterov's: the gradient, with what the momentum is after it."""
+        for each in matrices:
+            if not self.state[each]:
+                self.state[each]["momentum_buffer"] = torch.zeros_like(each)
+        momenta = [self.state[each]["momentum_buffer"] for each in matrices]
+        gradients = [each.grad for each in matrices if each.grad is not None]
+        if isinstance(taken, Tensor):
+            for gradient in gradients:
+                gradient.masked_fill_(taken == 0, 0.0)
+        ways = torch._foreach_sub(gradients, momenta)
+        torch._foreach_mul_(ways, (1 - momentum) * taken)
+        torch._foreach_add_(momenta, ways)
+        return list(torch._foreach_lerp(gradients, momenta, momentum))
 
 
-def _go_part(before: list[Tensor], now: list[Tensor], share: Tensor) -> None:
-    """``now ← before + share · (now − before)``"""
-    way = torch._foreach_sub(now, before)
-    torch._foreach_mul_(way, share)
-    torch._foreach_copy_(now, before)
-    torch._foreach_add_(now, way)
+def _by_shape(matrices: list[Tensor]) -> dict[torch.Size, list[int]]:
+    found: dict[torch.Size, list[int]] = {}
+    for place, each in enumerate(matrices):
+        found.setdefault(each.shape, []).append(place)
+    return found
+
+
+def _orthogonal(batch: Tensor, how: Mapping[str, Any]) -> Tensor:
+    """Matrices (B, D, K), D ≤ K, with the same singular vectors and all singular values near one: Newton and Schulz's
+    iteration ``X ← a X + (b A + c A²) X``, ``A = X Xᵀ`` in bfloat16 (Jordan, 2024)."""
+    a, b, c = how["ns_coefficients"]
+    x = batch.bfloat16()
+    x /= x.norm(dim=(1, 2), keepdim=True).clamp(min=how["eps"])
+    for _ in range(how["ns_steps"]):
+        gram = x @ x.mT
+        x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
+    return x.to(batch.dtype)
 
 
 def _inner(model: nn.Module) -> set[int]:
@@ -195,9 +219,10 @@ def _muon(
     rest = [group for group in rest if group["params"]]
     members, capturable = list[torch.optim.Optimizer](), isinstance(rate, Tensor)
     if found:
-        kind, scaled = CapturableMuon if capturable else torch.optim.Muon, "match_rms_adamw"
-        own = rate.clone() if isinstance(rate, Tensor) else rate
-        members.append(kind(found, lr=own, momentum=momentum, weight_decay=weight_decay, adjust_lr_fn=scaled))  # type: ignore[arg-type]
+        own, scaled = rate.clone() if isinstance(rate, Tensor) else rate, "match_rms_adamw"
+        members.append(
+            BatchedMuon(found, lr=own, momentum=momentum, weight_decay=weight_decay, adjust_lr_fn=scaled)  # type: ignore[arg-type]
+        )
     if rest:
         members.append(torch.optim.AdamW(rest, lr=rate, betas=betas, eps=1e-9, fused=True, capturable=capturable))
     return Together(*members)

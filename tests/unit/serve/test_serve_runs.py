@@ -26,7 +26,7 @@ from regard.runs.archive import unpack
 from regard.runs.folder import occupied
 from regard.serve.library import Library
 from regard.serve.pairs import check_pins, current_pairs, pairs
-from regard.serve.routes.runs import Archive
+from regard.serve.routes.runs import ArchiveResponse
 from regard.settings.call import MeasureSettings
 from regard.tasks.load import load_predictor
 from serving import CAT, EIGHT
@@ -395,7 +395,7 @@ def test_the_archive_for_a_client_that_has_gone_is_closed(tmp_path: Path) -> Non
     async def never(_: Message) -> None:
         await asyncio.Event().wait()
 
-    asyncio.run(Archive(file, "run.tar.gz")({"type": "http"}, gone, never))
+    asyncio.run(ArchiveResponse(file, "run.tar.gz")({"type": "http"}, gone, never))
     assert file.closed
 
 

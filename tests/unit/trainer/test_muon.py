@@ -13,7 +13,7 @@ import regard
 import tiny
 from regard.runs.checkpoint import load_optimizer, optimizer_tensors
 from regard.settings import load_settings
-from regard.trainer.optimizer import CapturableMuon, Together, make_optimizer, set_rate
+from regard.trainer.optimizer import Together, make_optimizer, set_rate
 from regard.trainer.start import start
 from regard.trainer.steps import step_kind
 
@@ -83,7 +83,6 @@ def test_a_rate_on_the_device_changes_what_a_rate_on_the_host_does() -> None:
     device.load_state_dict(host.state_dict())
     how = {"weight_decay": 0.1, "momentum": 0.95, "second_moment": 0.98}
     pair = [(host, made(host)), (device, make_optimizer("muon", device, **how, capturable=True))]
-    assert isinstance(pair[1][1].members[0], CapturableMuon)
     for step in range(1, 6):
         torch.manual_seed(step)
         gradient = torch.randn(7, 23), torch.randn(7)

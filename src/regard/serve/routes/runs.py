@@ -184,10 +184,10 @@ def export(
         archive = (folder / f"{run}.tar.gz").open("rb")
     finally:
         shutil.rmtree(folder, ignore_errors=True)  # the open file can still be read
-    return Archive(archive, f"{run}.tar.gz")
+    return ArchiveResponse(archive, f"{run}.tar.gz")
 
 
-class Archive(StreamingResponse):
+class ArchiveResponse(StreamingResponse):
     """Sends an open file and closes it, also if the client has gone before the first part is read."""
 
     def __init__(self, file: BinaryIO, name: str) -> None:
