@@ -221,16 +221,22 @@ def test_errors_come_early(arguments: list[str], problem: str, capsys: pytest.Ca
     assert not Path("runs").exists()
 
 
-def test_quiet_is_quiet_and_a_dry_run_tells_its_settings(capsys: pytest.CaptureFixture[str]) -> None:
+def test_quiet_is_quiet_and_a_dry_run_tells_its_settings_and_leaves_nothing(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
     command = ["train", "gru", *TINY, *corpus_of(60), "text.tokenizer=word", "--device", "cpu", "--quiet", "--json"]
     assert cli([*command, "--dry-run", "--time", "3s"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["run"] == "runs/gru"
     assert found["settings"]["train"]["time"] == "3s"
     assert found["seconds"] <= 3
+    assert not Path("runs").exists()
+    assert not list((tmp_path / "temporary").iterdir())
     assert cli([*command, "--steps", "1"]) == 0
     out, said = capsys.readouterr()
-    assert json.loads(out)["run"] == "runs/gru-2"
+    assert json.loads(out)["run"] == "runs/gru"
     assert said == ""
 
 

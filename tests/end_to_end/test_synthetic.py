@@ -64,6 +64,6 @@ def test_auto_is_a_preset_that_fits_and_a_dry_run_prints_it(
     assert run(["train", "auto", *words]) == 0
     printed = capsys.readouterr().out
     (tmp_path / "printed.toml").write_text(printed, encoding="utf-8")
-    assert regard.load_settings(tmp_path / "printed.toml") == Run.open(Path("runs/fable-fr")).settings
-    assert run(["train", *words]) == 0
+    assert run(["train", *words, "--out", "kept"]) == 0
     assert capsys.readouterr().out == printed
+    assert regard.load_settings(tmp_path / "printed.toml") == Run.open(Path("kept")).settings

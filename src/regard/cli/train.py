@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -47,7 +48,9 @@ def train(
     go_on: Annotated[
         bool, typer.Option("--continue", help="Go on with --out if it is there: the same command may be repeated.")
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Prepare and estimate, but do not train.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Estimate, but do not train; with --out, keep what is prepared.")
+    ] = False,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Also write TensorBoard events.")] = False,
 ) -> int:
     """Train a model, from a preset, a settings file or just a corpus; Ctrl-C saves and stops."""
@@ -97,6 +100,9 @@ def _start(
     with display(quiet=asked.quiet) as shown:
         settings, remark = training.fitted(preset, *overrides, device=asked.device)
         folder = out or training.free_place(preset, settings)
+        if dry_run and out is None:
+            with tempfile.TemporaryDirectory(prefix="regard-dry-run-") as place:
+                return _estimate(Path(place) / folder.name, settings, shown, asked, remark, meant=folder)
         if dry_run:
             return _estimate(folder, settings, shown, asked, remark)
         another = "" if out or folder == training.place(preset, settings) else ", because a run of its name exists"
@@ -141,15 +147,25 @@ def _listeners(folder: Path, shown: Listener, *, tensorboard: bool) -> list[List
     return [shown, *([Events(folder)] if tensorboard else [])]
 
 
-def _estimate(folder: Path, settings: Settings | None, shown: Listener, asked: Common, remark: str = "") -> int:
+def _estimate(
+    folder: Path,
+    settings: Settings | None,
+    shown: Listener,
+    asked: Common,
+    remark: str = "",
+    *,
+    meant: Path | None = None,
+) -> int:
+    """Prepare a run and say what it would take; ``meant`` is where it would be trained, if ``folder`` is not kept."""
     from regard.runs.folder import Run
     from regard.trainer import start as training
 
     estimate = training.preflight(folder, settings, shown, device=asked.device, remark=remark)
-    shown.tell(f"{estimate}\nprepared; train it with: regard train --resume {folder}")
+    kept, nothing = f"prepared; train it with: regard train --resume {folder}", "nothing of it is kept; --out keeps it"
+    shown.tell(f"{estimate}\n{kept if meant is None else nothing}")
     resolved = Run.open(folder).settings
     if asked.json:
-        print(json.dumps({"run": str(folder), **asdict(estimate), "settings": resolved.model_dump()}))
+        print(json.dumps({"run": str(meant or folder), **asdict(estimate), "settings": resolved.model_dump()}))
     else:
         print(resolved.to_toml().rstrip())
     return 0

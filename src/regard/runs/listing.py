@@ -269,7 +269,7 @@ def _parts(model: ModelSettings) -> tuple[dict[str, Any], dict[str, float]]:
             parts |= {"score": attention.score, "selection": attention.selection, "window": attention.window.kind}
         return parts, {"width": model.width, "hidden": model.hidden, "depth": model.depth}
     depths = {"encoder": model.encoder_depth, "decoder": model.decoder_depth, "heads": model.heads}
-    kinds = {"kind": model.kind, "autoregression": model.autoregression}
+    kinds = {name: getattr(model, name) for name in ("kind", "autoregression", "positions", "activation")}
     return kinds, {"width": model.width, "hidden": model.hidden, **depths}
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from regard.errors import DataError, ResourceError, SettingsError
-from regard.settings.call import TRANSLATING, DecodeSettings
+from regard.settings.call import TRANSLATING, DecodeSettings, check_drawn
 
 # Limits of single fields of a body. Those that depend on the machine are in `Limits`.
 TEXT = 5_000  # characters of a text; also the largest index of a word, layer or head
@@ -103,6 +103,7 @@ class Limits:
         if asked is not None:
             asked.only(known, what)
         found = DecodeSettings(**usual.model_dump(include=set(known), exclude_unset=True) | dict(fields) | own)
+        check_drawn(own, found)
         most = {name: float(self.beam) for name in ("beam", "best", "risk")} | {"length": float(LENGTH)} | RANGES
         for name, value in most.items():
             if abs(given := getattr(found, name)) > value:

@@ -6,6 +6,7 @@ request; common ones are flags, too. Ranges are checked where the values are use
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field
@@ -84,11 +85,11 @@ class DecodeSettings(Frozen):
     """What searches: auto, native, native-bfloat16 (GPU), ctranslate2 or ctranslate2-int8."""
 
 
-def check_drawn(asked: DecodeSettings) -> None:
-    """Refuse what shapes samples where none are drawn: it would change nothing."""
-    about = sorted(asked.model_fields_set & {"temperature", "top_k", "nucleus", "epsilon"})
-    if about and not (asked.sample or asked.risk):
-        value = getattr(asked, about[0])
+def check_drawn(given: Collection[str], found: DecodeSettings) -> None:
+    """Refuse, of the settings that somebody gave, what shapes samples where none are drawn: it would change nothing."""
+    about = sorted({"temperature", "top_k", "nucleus", "epsilon"}.intersection(given))
+    if about and not (found.sample or found.risk):
+        value = getattr(found, about[0])
         raise SettingsError(f"decode.{about[0]} = {value}: is about samples; add decode.sample=true or decode.risk=16")
 
 

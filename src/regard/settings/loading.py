@@ -76,7 +76,7 @@ def load_call(verb: str, *overrides: str) -> CallSettings:
     for section in values:
         getattr(call, section).only(TAKEN[verb].get(section, ()), f"regard {verb}")
     if verb not in ("serve", "studio"):  # whose requests may ask for samples
-        check_drawn(call.decode)
+        check_drawn(call.decode.model_fields_set, call.decode)
     return call
 
 

@@ -77,6 +77,7 @@ def test_a_summary_says_what_the_run_is_and_how_far_it_came(trained: Path) -> No
         ("lstm", ("model.cell=gru",), "gru"),
         ("luong-general", ("model.decoder.attention.score=dot",), "luong-dot"),
         ("luong-local", ("model.decoder.attention.score=concat",), ""),
+        ("transformer-tiny", ("model.positions=rotary", "model.activation=swiglu"), ""),
     ],
 )
 def test_a_preset_is_told_by_the_model_and_not_by_what_somebody_wrote_about_it(

@@ -400,6 +400,7 @@ def test_looking_and_walking_search_as_they_are_told(trained: Path, capsys: Capt
     [
         ({"engine": "native"}, "decode.engine: is chosen when a run is loaded"),
         ({"beam": 21}, "decode.beam = 21: too much for one request; at most 20"),
+        ({"temperature": 2.0}, "decode.temperature = 2.0: is about samples; add decode.sample=true"),
         ({"longest": 21}, "decode.longest = 21.0: too much for one request"),
         ({"glossary": {"a": "b" * 1000}}, "decode.glossary = 1,001 characters: too long"),
         ({"bean": 2}, "decode.bean: Extra inputs"),
