@@ -67,7 +67,7 @@ def _cells(summary: Summary) -> dict[str, str]:
         "state": summary.state_word,
         "task": summary.task,
         "languages": summary.languages,
-        "preset": summary.preset or summary.about[:24] or summary.note[:24],
+        "preset": summary.preset or summary.architecture.partition(",")[0] or summary.note[:24],
         "parameters": "" if summary.parameters is None else _count(summary.parameters),
         "steps": _steps(summary),
         "best": score,
@@ -119,9 +119,7 @@ def show(context: typer.Context, run: RunFolder) -> None:
 
 def _facts(portrait: RunDetails) -> list[tuple[str, str]]:
     summary, settings, progress = portrait.summary, portrait.settings, portrait.progress
-    model, text, train = settings["model"], settings["text"], settings["train"]
-    kind = model.get("cell", model["kind"])
-    depth = model.get("depth") or f"{model['encoder_depth']}+{model['decoder_depth']}"
+    text, train = settings["text"], settings["train"]
     size = "" if summary.parameters is None else f"{summary.parameters:,} parameters, "
     rate = f"{train['optimizer']}, rate {train['rate']:g}, {train['schedule']}"
     trained = not summary.origin or summary.steps  # not only imported
@@ -132,7 +130,7 @@ def _facts(portrait: RunDetails) -> list[tuple[str, str]]:
     return [
         ("run", f"{summary.folder}, {summary.state_word}, {_bytes(summary.bytes)}"),
         ("about", f"{summary.task}, {summary.preset + ': ' if summary.preset else ''}{summary.about}"),
-        ("model", f"{size}{kind}, width {model['width']}, depth {depth}"),
+        ("model", f"{size}{summary.architecture}"),
         ("text", _text(text)),
         *([("corpus", _corpus(settings["data"]))] if trained else []),
         *([("made of", summary.origin)] if summary.origin else []),

@@ -238,7 +238,7 @@ def test_a_run_that_is_only_prepared_can_be_shown(tmp_path: Path, capsys: Captur
     assert cli(["runs", "show", str(tmp_path / "new")]) == 0
     shown = capsys.readouterr().out
     assert "prepared" in shown
-    assert "depth 1+1" in shown
+    assert "1+1 layers" in shown
     assert "corpus        a b" in shown
 
 

@@ -54,7 +54,12 @@ export function runRow(run, {open, ontoggle}) {
   return element(
     "tr",
     {"data-run": run.name, class: open ? "open" : null},
-    element("th", {scope: "row"}, name, element("span.note", [run.preset, size].filter(Boolean).join(" · "))),
+    element(
+      "th",
+      {scope: "row"},
+      name,
+      element("span.note", [run.preset || run.architecture.split(",")[0], size].filter(Boolean).join(" · ")),
+    ),
     cell(
       "What it does",
       pair(run.languages) || TASKS[run.task]?.does || "–",
