@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice, pairwise
+from itertools import chain, islice, pairwise
 from typing import Annotated, Final
 
 from pydantic import Field
@@ -156,6 +156,7 @@ _QUOTES = '"“”„«»'
 _OPENED = re.compile(r"(?<!\w)['‘](?=\w)")  # no apostrophe: a word follows, and none is before it
 _CLOSED = re.compile(r"(?<=[,.!?…])['’](?=\s|$)")
 _PAUSES = ",:.!?…"  # what ends before a quotation mark, unless only a word or two are quoted
+_MARKS = re.compile(r"\s*(?:[;()\[\]{}—]|[:–-]+(?=\s)|(?<=\s)[–-]+)+\s*")  # no hyphen, no 3:30, no 3–5
 _NAMED = 10  # how many unknown words a remark lists
 
 
@@ -269,27 +270,41 @@ def read(text: str, known: KnownWords | None, *, plain: bool = False) -> Passage
     ``plain`` is for runs whose training text, as the built-in one, has no single words in capitals and no quotation
     but *The king said, "The cat slept."* A word in capitals among others is then read without them, or the run would
     take the sentence for one in capitals. Quotation marks are not read: they stay where they are, around sentences and
-    between a speaker and what is said; where they quote a part of a sentence, they are left out.
+    between a speaker and what is said; where they quote a part of a sentence, they are left out. Nor are brackets,
+    dashes, semicolons and colons: what stands between them is read by itself, and they stay.
     """
     parts = cut_as_read(text, plain=plain)
     return Passage(text, parts, tuple(_read(sentence, known, plain=plain) for sentence in parts.sentences), known)
 
 
 def cut_as_read(text: str, *, plain: bool) -> Cut:
-    """The sentences of a text; for a ``plain`` run also what somebody says, and who says it, by themselves."""
+    """The sentences of a text; for a ``plain`` run also what somebody says, and who says it, by themselves, and what
+    stands between brackets, dashes, semicolons and colons, which such a run has never seen."""
     whole = cut(text)
     if not plain:
         return whole
     sentences, between = list[str](), [whole.between[0]]
     for sentence, gap in zip(whole.sentences, whole.between[1:], strict=True):
         done = 0
-        for start, end in _quoted_spans(sentence):
+        for start, end in chain.from_iterable(
+            _spans_between_marks(sentence, *span) for span in _quoted_spans(sentence)
+        ):
             between[-1] += sentence[done:start]
             sentences.append(sentence[start:end])
             between.append("")
             done = end
         between[-1] += sentence[done:] + gap
     return Cut(tuple(sentences), tuple(between))
+
+
+def _spans_between_marks(sentence: str, start: int, end: int) -> list[tuple[int, int]]:
+    """Where the parts of a span are that brackets, dashes, semicolons and colons separate; all of it, if it quotes."""
+    inside = sentence[start:end]
+    if not set(_QUOTES).isdisjoint(inside):
+        return [(start, end)]
+    edges = [0, *(place for mark in _MARKS.finditer(inside) for place in mark.span()), len(inside)]
+    spans = zip(edges[::2], edges[1::2], strict=True)
+    return [(start + one, start + other) for one, other in spans if any(map(str.isalnum, inside[one:other]))]
 
 
 def _quoted_spans(sentence: str) -> list[tuple[int, int]]:

@@ -51,6 +51,27 @@ def test_a_run_that_has_not_counted_its_words_marks_nothing(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("The cat (a Bear) can't sleep.", ["The cat", "a Bear", "can't sleep."]),
+        (
+            "The cat saw [the city]; the Bear – a cat - slept.",
+            ["The cat saw", "the city", "the Bear", "a cat", "slept."],
+        ),
+        ("The cat saw: the city—the Bear.", ["The cat saw", "the city", "the Bear."]),
+        ("- The cat saw at 3:30 a well-read Bear.", ["The cat saw at 3:30 a well-read Bear."]),
+        ("(The cat.)", ["The cat."]),
+        ('The Bear saw, "The cat; the city."', ['The Bear saw, "The cat; the city."']),
+    ],
+)
+def test_what_stands_between_brackets_and_dashes_is_read_by_itself(text: str, sentences: list[str]) -> None:
+    found = read(text, known(), plain=True).cut
+    assert list(found.sentences) == sentences
+    assert found.join(sentences) == text
+    assert len(read(text, known()).cut.sentences) == 1  # of a text of one's own
+
+
+@pytest.mark.parametrize(
     ("written", "as_read"),
     [
         ("THE CAT sleep", "The cat sleep"),

@@ -59,7 +59,8 @@ class CorpusPicker {
     this.fits = fits ?? (() => true);
     this.task = task;
     this.onchange = onchange;
-    this.choices = element("div.choices", {role: "radiogroup", "aria-label": "Corpus"}, skeleton("lines", 2));
+    const about = {role: "radiogroup", "aria-label": "Corpus", "aria-busy": "true"}; // until there are choices
+    this.choices = element("div.choices", about, skeleton("lines", 2));
     this.findings = element("div", {"aria-live": "polite"});
     this.sending = element("div");
     this.input = element("input.visually-hidden", {type: "file", multiple: true, id: "corpus-files"});
@@ -95,6 +96,7 @@ class CorpusPicker {
     this.corpora = (this.all ?? []).filter(this.fits);
     this.corpus = this.corpora.find(({name}) => name === (this.corpus?.name ?? this.wanted)) ?? this.corpora[0];
     this.choices.replaceChildren(...this.corpora.map((corpus) => this.choice(corpus)));
+    this.choices.removeAttribute("aria-busy");
     this.onchange(this.corpus);
   }
 
