@@ -147,13 +147,11 @@ def timed() -> list[Job]:
     ]
 
 
-EUROPARL: dict[str, tuple[int, tuple[str, ...]]] = {  # of rotary positions and SwiGLU; only the first was measured yet
+EUROPARL: dict[str, tuple[int, tuple[str, ...]]] = {  # of rotary positions and SwiGLU
     "200s": (200, ("model.dropout=0.2", "train.validate_every=8000")),
-    "200s-rate": (200, ("model.dropout=0.15", "train.rate=2e-3", "train.validate_every=8000")),
-    "200s-deep": (200, ("model.dropout=0.15", "model.encoder_depth=8", "model.decoder_depth=2", "train.rate=2e-3")),
+    "200s-rate": (200, ("model.dropout=0.2", "train.rate=2e-3", "train.validate_every=8000")),
     "200s-muon": (200, ("model.dropout=0.2", "train.rate=2e-3", "train.validate_every=8000", *MUON)),
-    "520s": (520, ("model.dropout=0.3", "train.rate=2e-3", "train.validate_every=16000")),
-    "520s-rdrop": (520, ("model.dropout=0.2", "train.rate=2e-3", "train.validate_every=8000", RDROP)),
+    "600s-rdrop": (600, ("model.dropout=0.2", "train.rate=2e-3", "train.validate_every=12000", RDROP)),
 }
 
 

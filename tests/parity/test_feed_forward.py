@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from regard.nn.layers import FeedForward
+from regard.nn.layers import FeedForward, in_one_product, linear, together
 
 WIDTH, HIDDEN = 5, 23
 
@@ -59,3 +59,20 @@ def test_under_autocast_the_parts_are_narrow() -> None:
     network, x = FeedForward(WIDTH, HIDDEN), torch.randn(3, WIDTH)
     with torch.autocast("cpu", torch.bfloat16):
         assert network(x).dtype == torch.bfloat16
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_several_maps_in_one_product_give_values_and_gradients_of_each(bias: bool) -> None:
+    torch.manual_seed(0)
+    maps = [linear(WIDTH, outputs, bias=bias).double() for outputs in (3, 7, 2)]
+    for each in maps:
+        if bias:
+            torch.nn.init.normal_(each.bias)
+    x = torch.randn(2, 11, WIDTH, dtype=torch.float64, requires_grad=True)
+    learned = [x, *(parameter for each in maps for parameter in each.parameters())]
+    results = []
+    for compute in (together, in_one_product):  # on a CPU the first takes one map after another
+        made = compute(x, *maps)
+        results.append((*made, *torch.autograd.grad(sum((each**2).sum() for each in made), learned)))
+    for ours, theirs in zip(*results, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-12, atol=1e-12)

@@ -116,7 +116,8 @@ def read(package: Package) -> Foreign:
 def from_transformers(model: PreTrainedModel, unknown: int | None = None) -> tuple[EncoderDecoder, Ids, Ids]:
     """A model of `transformers` as ours, with equal logits for equal tokens, and the ids of source and target."""
     config = {**model.config.to_dict(), "model_type": model.config.model_type}
-    family = _family(_Loaded(model.state_dict()), str(config["model_type"]), config)
+    weights = {name: tensor.cpu() for name, tensor in model.state_dict().items()}
+    family = _family(_Loaded(weights), str(config["model_type"]), config)
     sizes = (family.shape(family.embedding(side))[0] for side in ("encoder", "decoder"))
     source, target = (_ids([str(number) for number in range(size)], config, unknown) for size in sizes)
     settings = settled({"model": _model(config, family)}, family.where)

@@ -124,7 +124,7 @@ class Fused:
         self.norm = _norm(decoder.norm)
         self.embedding_norm = _norm(decoder.embedding_norm)
         self.layers = [_Layer(layer) for layer in decoder.layers]
-        self.remember = _joined(*keys_and_values(decoder))
+        self.remember = _joined(*decoder.keys_and_values())
         assert isinstance(decoder.embedding, Embedding)  # a search writes words
         self.words, self.scale = _words(decoder.embedding), decoder.embedding.scale
         self.places = _places(decoder.positions)
@@ -338,12 +338,6 @@ def maps_of(attention: Attention | None) -> Projections:
     assert attention is not None
     assert attention.projections is not None
     return attention.projections
-
-
-def keys_and_values(decoder: TransformerDecoder) -> list[nn.Linear]:
-    """The maps that make keys and values of a source, for each layer in turn."""
-    crosses = [maps_of(layer.cross) for layer in decoder.layers]
-    return [part for cross in crosses for part in (cross.key, cross.value)]
 
 
 def _words(embedding: Embedding) -> Tensor:

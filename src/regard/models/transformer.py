@@ -12,7 +12,7 @@ from regard.models.generator import Encoded
 from regard.nn.attention import Memory
 from regard.nn.embeddings import Learned, OutputLayer, Sinusoidal, TargetEmbedding, Unplaced
 from regard.nn.fast.dropout import Dropout
-from regard.nn.layers import Chain
+from regard.nn.layers import Chain, together
 from regard.nn.observe import UNOBSERVED, Observer
 from regard.nn.state import State
 from regard.nn.transformer import DecoderLayer, EncoderLayer, Norm, Past
@@ -85,12 +85,18 @@ class TransformerDecoder(_Layers):
     layers: Chain[DecoderLayer]
 
     def start(self, encoded: Encoded, observer: Observer = UNOBSERVED) -> State[Sources, Pasts]:
+        made = iter(together(encoded.states, *self.keys_and_values()))
         sources = []
         for level, layer in enumerate(self.layers):
             assert layer.cross is not None
             watch = observer.at(level).at("cross")
-            sources.append(layer.cross.remember(encoded.states, encoded.mask, observer=watch))
+            sources.append(layer.cross.prepare(next(made), next(made), encoded.mask, observer=watch))
         return State(tuple(sources), self._pasts(len(encoded.states)), 0)
+
+    def keys_and_values(self) -> list[nn.Linear]:
+        """The maps that make keys and values of a source, for each layer in turn."""
+        maps = [layer.cross.projections for layer in self.layers if layer.cross and layer.cross.projections]
+        return [part for each in maps for part in (each.key, each.value)]
 
     def start_free(self, rows: int) -> State[Sources, Pasts]:
         return State((), self._pasts(rows), 0)

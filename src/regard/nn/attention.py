@@ -11,7 +11,7 @@ In cross-attention the queries come from the decoder, the keys and values from t
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 import torch.nn.functional as F
@@ -20,8 +20,9 @@ from torch import Tensor, nn
 from regard.nn import masks
 from regard.nn.embeddings import Rotary
 from regard.nn.fast import random as chance
+from regard.nn.fast import short_attention
 from regard.nn.fast.dropout import Dropout
-from regard.nn.layers import linear
+from regard.nn.layers import linear, together
 from regard.nn.observe import UNOBSERVED, Observer
 from regard.settings.schema import head_width
 
@@ -225,6 +226,7 @@ class Memory:
     keys: Tensor  # (B, H, S, K), prepared for the score
     values: Tensor  # (B, H, S, K)
     mask: Tensor | None = None  # (B, S)
+    asked: Tensor | None = None  # (B, S, H · K), the queries of a source that attends to itself
 
 
 class Projections(nn.Module):
@@ -285,14 +287,34 @@ class Attention(nn.Module):
         return projected and self.fusible and self.window is None
 
     def remember(
-        self, source: Tensor, mask: Tensor | None = None, *, first: int = 0, observer: Observer = UNOBSERVED
+        self,
+        source: Tensor,
+        mask: Tensor | None = None,
+        *,
+        first: int = 0,
+        asks: bool = False,
+        observer: Observer = UNOBSERVED,
     ) -> Memory:
-        """Project and prepare ``source`` (B, S, D), whose first token has position ``first``."""
-        keys, values = source, source
-        if self.projections is not None:
-            keys, values = self.projections.key(source), self.projections.value(source)
-        keys = observer.see("keys", self._split(keys))
-        keys = self.score.prepare(keys)
+        """Project and prepare ``source`` (B, S, D), whose first token has position ``first``; if it ``asks``, its
+        queries too."""
+        asked, keys, values = None, source, source
+        if (maps := self.projections) is not None and asks:
+            asked, keys, values = together(source, maps.query, maps.key, maps.value)
+        elif maps is not None:
+            keys, values = together(source, maps.key, maps.value)
+        return replace(self.prepare(keys, values, mask, first=first, observer=observer), asked=asked)
+
+    def prepare(
+        self,
+        keys: Tensor,
+        values: Tensor,
+        mask: Tensor | None = None,
+        *,
+        first: int = 0,
+        observer: Observer = UNOBSERVED,
+    ) -> Memory:
+        """The memory of keys and values (B, S, H · K) that are projected already."""
+        keys = self.score.prepare(observer.see("keys", self._split(keys)))
         if self.rotary is not None:
             keys = self.rotary(keys, first)
         return Memory(keys, observer.see("values", self._split(values)), mask)
@@ -312,7 +334,7 @@ class Attention(nn.Module):
             query = query.reshape(sentences, -1, query.shape[-1])  # (B, W · T, D)
             positions = positions.repeat(rows // sentences)
         inside, focus = self._window(query, memory, positions, observer)
-        asked = self._ask(query, first, length, observer)
+        asked = self._ask(query, memory, first, length, observer)
         if self.fusible and not observer.active and not self._drops(query):
             contexts = self._fused(asked, memory, positions, inside, causal=causal, begins=first == 0)
         else:
@@ -325,9 +347,11 @@ class Attention(nn.Module):
         """Whether weights are dropped on a CPU, for which torch has no fused kernel."""
         return self.training and self.dropout.p > 0.0 and query.device.type == "cpu"
 
-    def _ask(self, query: Tensor, first: int, length: int, observer: Observer) -> Tensor:
+    def _ask(self, query: Tensor, memory: Memory, first: int, length: int, observer: Observer) -> Tensor:
         """The query of each head, (B, H, T, K); hypotheses side by side have the same positions."""
-        projected = query if self.projections is None else self.projections.query(query)
+        projected = memory.asked
+        if projected is None:
+            projected = query if self.projections is None else self.projections.query(query)
         heads = observer.see("queries", self._split(projected))
         if self.rotary is None:
             return heads
@@ -362,12 +386,16 @@ class Attention(nn.Module):
             mask, square = None, True
         else:
             mask, square = _visible(memory, positions, causal, inside), False
+        dropout = self.dropout.p if self.training else 0.0
+        if inside is None and square == causal and short_attention.can_compute(query, memory.keys, dropout):
+            queries, scale = self.score.queries(query), self.score.scale
+            return short_attention.attend(queries, memory.keys, memory.values, memory.mask, causal=causal, scale=scale)
         return F.scaled_dot_product_attention(
             self.score.queries(query),
             memory.keys,
             memory.values,
             attn_mask=mask,
-            dropout_p=self.dropout.p if self.training else 0.0,
+            dropout_p=dropout,
             is_causal=square,
             scale=self.score.scale,
         )

@@ -40,6 +40,21 @@ def side_by_side(*linears: nn.Linear) -> tuple[Tensor, Tensor]:
     return torch.cat([each.weight.detach() for each in linears]), torch.cat([each.bias.detach() for each in linears])
 
 
+def together(x: Tensor, *linears: nn.Linear) -> tuple[Tensor, ...]:
+    """``W x + b`` of several maps, in training on a GPU by one product: its gradients are one product each, too."""
+    if x.device.type == "cuda" and torch.is_grad_enabled():
+        return in_one_product(x, *linears)
+    return tuple(each(x) for each in linears)
+
+
+def in_one_product(x: Tensor, *linears: nn.Linear) -> tuple[Tensor, ...]:
+    """As `together`, whose other branch is the written-out twin."""
+    weights: list[Tensor] = [each.weight for each in linears]
+    biases: list[Tensor] = [each.bias for each in linears if each.bias is not None]
+    made = F.linear(x, torch.cat(weights), torch.cat(biases) if biases else None)
+    return torch.split(made, [len(each) for each in weights], -1)
+
+
 # Normalisation with learned γ (gain) and β (shift).
 #
 # Layer norm is over the features of one token; batch norm over the real tokens of a batch, one feature at a time; RMS
@@ -197,4 +212,5 @@ class GatedFeedForward(nn.Module):
         self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.contract(self.dropout(F.silu(self.gate(x)) * self.expand(x)))
+        gate, expanded = together(x, self.gate, self.expand)
+        return self.contract(self.dropout(F.silu(gate) * expanded))

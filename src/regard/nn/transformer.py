@@ -82,7 +82,8 @@ class EncoderLayer(nn.Module):
         watch = observer.at("self")
 
         def attend(x: Tensor) -> Tensor:
-            return self.attention(x, self.attention.remember(x, mask, observer=watch), observer=watch)
+            memory = self.attention.remember(x, mask, asks=True, observer=watch)
+            return self.attention(x, memory, observer=watch)
 
         x = observer.see("attended", self.residuals[0](x, attend, mask))
         return observer.see("states", self.residuals[1](x, self.feed_forward, mask))
@@ -138,9 +139,10 @@ class DecoderLayer(nn.Module):
         assert self.attention is not None
         assert isinstance(past, Cache)
         watch = observer.at("self")
-        new = self.attention.remember(x, first=first, observer=watch)
+        new = self.attention.remember(x, first=first, asks=True, observer=watch)
         longer = past.append(new.keys, new.values)
-        return self.attention(x, Memory(*longer.view()), first=first, causal=True, observer=watch), longer
+        memory = Memory(*longer.view(), asked=new.asked)
+        return self.attention(x, memory, first=first, causal=True, observer=watch), longer
 
     def _ask(self, source: Memory, first: int, observer: Observer) -> Callable[[Tensor], Tensor]:
         cross, watch = self.cross, observer.at("cross")

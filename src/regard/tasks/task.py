@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 import torch
 from torch import Tensor, nn
+from torch._inductor import config as inductor
 from torch.fx.experimental import _config as shapes
 
 from regard.data.batches import Batch, Batches, Stretch
@@ -201,6 +202,8 @@ class Task(nn.Module, ABC):
         """Compile the parts that a model repeats, each by itself: one compilation does for all that are alike."""
         self.compiled = True
         shapes.use_duck_shape = False  # lengths that happen to be equal at first need not stay so
+        # Row and column sums of a layer norm's gradient in one kernel take twice the time of two kernels.
+        inductor.triton.mix_order_reduction = False
         for message in NOTES:
             warnings.filterwarnings("ignore", message)
         for part in self.modules():

@@ -17,7 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from regard.decode.fused import keys_and_values, maps_of
+from regard.decode.fused import maps_of
 from regard.decode.rules import Rule, Sample
 from regard.models.generator import EncoderDecoder
 from regard.models.transformer import TransformerDecoder
@@ -90,7 +90,7 @@ class Pooled:
         assert isinstance(decoder, TransformerDecoder)
         self.model, self.decoder = model, decoder
         self.layers = [_PooledLayer(layer) for layer in decoder.layers]
-        self.remembering = side_by_side(*keys_and_values(decoder))
+        self.remembering = side_by_side(*decoder.keys_and_values())
         self.first = model.first
 
     @staticmethod
