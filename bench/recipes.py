@@ -155,6 +155,21 @@ EUROPARL: dict[str, tuple[int, tuple[str, ...]]] = {  # of rotary positions and 
 }
 
 
+def europarl_ablation(steps: int) -> list[Job]:
+    """What may raise the quality of Europarl's recipe, in equal steps."""
+    how = ("train.time=''", f"train.steps={steps}", f"train.validate_every={steps // 2}", *ROTARY)
+    changes = {
+        "plain": ("model.dropout=0.2",),
+        "less-dropout": ("model.dropout=0.1",),
+        "muon-2e-3": ("model.dropout=0.2", "train.rate=2e-3", *MUON),
+        "muon-4e-3": ("model.dropout=0.2", "train.rate=4e-3", *MUON),
+    }
+    return [
+        Job("europarl-ablation", name, "europarl-de-en.toml", (*how, *more), "europarl-de-en")
+        for name, more in changes.items()
+    ]
+
+
 def fitted(seconds: int) -> list[Job]:
     """`auto` beside the presets, on a part of the corpus and on all of it."""
     return [
@@ -195,6 +210,7 @@ def suites(asked: argparse.Namespace) -> dict[str, list[Job]]:
         "multi30k-ablation": ablation(asked.steps),
         "speed": speed(),
         **{name: [job for job in timed() if job.suite == name] for name in ("multi30k-timed", "europarl-timed")},
+        "europarl-ablation": europarl_ablation(asked.steps),
         "auto": fitted(asked.seconds or 30),
         "distil": distilled(asked.seconds or 100),
         "backtranslate": backtranslated(asked.steps),

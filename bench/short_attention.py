@@ -1,11 +1,11 @@
 """Attention over short sequences on a GPU: Regard's own program against torch's kernels, forward and backward.
 
-    python bench/short_attention.py [--tokens 8192 32768] [--ledger]
+    python bench/short_attention.py [--tokens 8192 32768] [--warps 32=2 128=4] [--ledger]
 
 Each contestant is captured as a CUDA graph and replayed, in turn; the figure is the median of the microseconds of a
 forward and a backward pass over so many tokens, 8 heads of 64 features in bfloat16, in rows of one length with up to
 six tokens of padding. Before that, contexts and gradients are compared with the written-out ones in float32: the
-distance as a share of their norm, of ours and of torch's.
+distance as a share of their norm, of ours and of torch's. ``--warps`` tries other numbers of warps by size of a block.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from ledger import enter
 from regard.nn.attention import softmax
-from regard.nn.fast import short_attention
+from regard.nn.fast import short_attention, short_kernels
 
 HEADS, WIDTH = 8, 64
 SCALE = WIDTH**-0.5
@@ -122,8 +122,10 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, nargs="+", default=[8192, 32768])
     parser.add_argument("--lengths", type=int, nargs="+", default=[16, 24, 32, 48, 64, 96, 128])
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--warps", nargs="*", default=[], metavar="SIZE=NUMBER")
     parser.add_argument("--ledger", action="store_true")
     asked = parser.parse_args()
+    short_kernels.WARPS.update({int(size): int(number) for size, number in (each.split("=") for each in asked.warps)})
     for tokens in asked.tokens:
         for length in asked.lengths:
             for causal in (False, True):

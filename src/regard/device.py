@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import threading
+from functools import cache
+from importlib.util import find_spec
 
 import torch
 
@@ -29,6 +32,22 @@ def pick_device(name: str = "auto") -> torch.device:
         there = "is 1 GPU" if count == 1 else f"are {count} GPUs"
         raise SettingsError(f"LOCAL_RANK = {own}: there {there} here, one for each process; start {count} at the most")
     return torch.device("cuda", int(own))
+
+
+def can_compile() -> bool:
+    """Whether kernels can be compiled here: there is Triton, and a C compiler for the code that calls them."""
+    return find_spec("triton") is not None and any(shutil.which(name) for name in ("cc", "gcc", "clang"))
+
+
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
+def runs_programs() -> bool:
+    """Whether Triton's programs for bfloat16 can be compiled and run here."""
+    return _computes_bfloat16() and can_compile()
+
+
+@cache
+def _computes_bfloat16() -> bool:
+    return torch.cuda.is_available() and torch.cuda.get_device_capability() >= (8, 0)
 
 
 def take_threads(count: int) -> None:

@@ -9,17 +9,30 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from unittest.mock import patch
 
 import pytest
 import torch
 from torch import Tensor
+from torch._dynamo.utils import counters
 
+import corpora_for_tests as small
+from regard.data.batches import Batches
+from regard.device import can_compile, runs_programs
+from regard.models import transformer
+from regard.nn import attention, layers
 from regard.nn.attention import Attention, InnerScore, Projections, softmax
 from regard.nn.fast import short_attention
+from regard.runs.folder import Run
+from regard.tasks.task import Tensors
+from regard.trainer.start import open_task
 
-needs_triton = pytest.mark.skipif(not short_attention.THERE, reason="Triton is not installed")
+needs_triton = pytest.mark.skipif(not can_compile(), reason="no Triton, or no C compiler")
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
-CASES = [(7, 11, False, True), (13, 13, True, False), (37, 67, False, True), (71, 3, False, True), (1, 5, False, False)]
+CASES = [  # steps, keys, causal, masked: blocks of 32, 64 and 128
+    *((7, 11, False, True), (13, 13, True, False), (41, 5, False, True), (37, 67, False, True), (1, 5, False, False)),
+]
 
 
 def tensors(steps: int, length: int, device: str, dtype: torch.dtype) -> list[Tensor]:
@@ -57,12 +70,42 @@ def test_programs_for_short_sequences_give_the_written_out_contexts_and_gradient
     """In float32, and in float16, in which products are rounded before they are added up."""
     code = (
         "import torch, test_short_attention as own;"
-        "own.check('cpu', torch.float32, 1e-5); own.check('cpu', torch.float16, 5e-3); print('equal')"
+        "own.check('cpu', torch.float32, 1e-5); own.check('cpu', torch.float16, 5e-3);"
+        "own.check_layers(); print('equal')"
     )
-    paths = os.pathsep.join([str(Path(__file__).parent), *sys.path])
+    paths = os.pathsep.join([str(Path(__file__).parent), str(Path(__file__).parent.parent), *sys.path])
     environment = {**os.environ, "TRITON_INTERPRET": "1", "PYTHONPATH": paths, "PYTHONWARNINGS": "ignore"}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
     assert done.stdout == "equal\n", done.stderr
+
+
+def check_layers() -> None:
+    """A step through the programs and through maps in one product, as on a GPU, against the usual one; compiled, it is
+    one graph for each kind of part."""
+    settings = small.settings(
+        "transformer-tiny", "model.dropout=0.0", "model.positions=rotary", "model.activation=swiglu"
+    )
+    with TemporaryDirectory() as folder:
+        task = open_task(Run.create(Path(folder) / "run", settings), small.Notes().tell).train()
+    batches = [Tensors.of(batch, torch.device("cpu")) for batch in Batches(task.train_examples, 128).epoch(0)]
+    batches = [batch for batch in batches if batch.source.shape != batch.target_in.shape][:3]
+
+    def gradients(batch: Tensors) -> list[Tensor]:
+        loss = task(batch, static=True)
+        return [loss.detach(), *torch.autograd.grad(loss, list(task.parameters()))]
+
+    expected = [gradients(batch) for batch in batches]
+    short_attention.DEVICE, short_attention.TYPES = "cpu", (torch.float32,)
+    with patch("torch.cuda.is_available", lambda: True), patch("torch.cuda.get_device_capability", lambda: (9, 0)):
+        assert runs_programs()  # and remembered
+    for module in (attention, layers, transformer):
+        module.together = layers.in_one_product  # type: ignore[attr-defined]
+    for compiled in (False, True):
+        if compiled:
+            task.compile_parts("aot_eager")
+        for batch, usual in zip(batches, expected, strict=True):
+            torch.testing.assert_close(gradients(batch), usual, atol=2e-5, rtol=1e-4)
+    assert counters["stats"]["unique_graphs"] == 3, counters["stats"]
 
 
 @needs_triton
@@ -82,7 +125,7 @@ def test_programs_for_short_sequences_give_the_same_on_a_gpu() -> None:
     ],
 )
 def test_other_attention_is_left_to_torch(change: dict[str, object], why: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(short_attention, "THERE", True)
+    monkeypatch.setattr(short_attention, "runs_programs", lambda: True)
     shape = 2, 3, int(str(change.get("steps", 7))), int(str(change.get("width", 16)))
     device = "cpu" if why == "no GPU" else "meta"
     monkeypatch.setattr(short_attention, "DEVICE", "cuda" if device == "cpu" else "meta")
@@ -109,13 +152,13 @@ def test_attention_hands_short_sequences_over_with_its_mask_and_scale(
             seen = torch.ones(query.shape[2], keys.shape[2], dtype=torch.bool).tril()
         return softmax(query @ keys.mT * scale, seen) @ values
 
-    attention = Attention(InnerScore(0.25), heads=2, projections=Projections(8, 8, 8))
+    own = Attention(InnerScore(0.25), heads=2, projections=Projections(8, 8, 8))
     x, mask = torch.randn(3, 5, 8), torch.arange(5) < torch.tensor([[5], [2], [1]])
-    memory = attention.remember(x, mask if padded else None, asks=True)
-    usual = attention(x, memory, causal=causal)
+    memory = own.remember(x, mask if padded else None, asks=True)
+    usual = own(x, memory, causal=causal)
     monkeypatch.setattr(short_attention, "attend", attend)
     monkeypatch.setattr(short_attention, "can_compute", lambda *_: True)
-    torch.testing.assert_close(attention(x, memory, causal=causal), usual)
+    torch.testing.assert_close(own(x, memory, causal=causal), usual)
     assert calls == [(padded, causal, 0.25)]
-    attention(x[:, 2:], attention.remember(x), first=2, causal=True)  # not square: torch's own
+    own(x[:, 2:], own.remember(x), first=2, causal=True)  # not square: torch's own
     assert len(calls) == 1

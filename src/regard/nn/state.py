@@ -107,6 +107,8 @@ class Cache:
     def view(self) -> tuple[Tensor, Tensor]:
         """Keys and values so far, without a copy: two of (B, H, length, K)."""
         assert self.buffer is not None
+        if self.length == self.buffer.keys.shape[2]:  # a slice of all would be copied in the backward pass
+            return self.buffer.keys, self.buffer.values
         return self.buffer.keys[:, :, : self.length], self.buffer.values[:, :, : self.length]
 
     def select_rows(self, rows: Tensor) -> Cache:

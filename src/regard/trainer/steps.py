@@ -8,7 +8,6 @@ shape and replays that, because a small model on a GPU otherwise spends its time
 from __future__ import annotations
 
 import math
-import shutil
 import threading
 import time
 from abc import ABC, abstractmethod
@@ -18,14 +17,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import reduce
-from importlib.util import find_spec
 from statistics import median
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
-from regard.device import take_threads
+from regard.device import can_compile, take_threads
 from regard.errors import ResourceError, SettingsError
 from regard.nn.embeddings import Embedding, VectorEmbedding
 from regard.nn.fast import allocator as memory
@@ -364,11 +362,6 @@ def step_kind(settings: TrainSettings, device: torch.device) -> str:
             f"train.step = {settings.step}: needs a GPU, train.accumulate = 1 and no scheduled sampling; use 'auto'"
         )
     return settings.step
-
-
-def can_compile() -> bool:
-    """Whether kernels can be compiled here: there is Triton, and a C compiler for the code that calls them."""
-    return find_spec("triton") is not None and any(shutil.which(name) for name in ("cc", "gcc", "clang"))
 
 
 def uses_bfloat16(settings: TrainSettings, device: torch.device) -> bool:

@@ -7,22 +7,22 @@ once, and in the backward pass once more. `bench/short_attention.py` measures bo
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from regard.device import runs_programs
+
 LONGEST = 128  # steps and keys: a larger table would not fit into registers
 WIDTHS = (16, 32, 64, 128)  # of a head
 TYPES = (torch.bfloat16, torch.float16)
 DEVICE = "cuda"
-THERE = find_spec("triton") is not None
 
 
 def can_compute(query: Tensor, keys: Tensor, dropout: float) -> bool:
     """Whether these queries (B, H, T, K) and keys (B, H, S, K) are computed here: in training, without dropout."""
-    if not THERE or query.device.type != DEVICE or query.dtype not in TYPES or keys.dtype != query.dtype:
+    if query.device.type != DEVICE or query.dtype not in TYPES or keys.dtype != query.dtype or not runs_programs():
         return False
     fits = query.shape[2] <= LONGEST and keys.shape[2] <= LONGEST and query.shape[3] in WIDTHS
     return fits and torch.is_grad_enabled() and dropout == 0.0 and query.shape[0] == keys.shape[0]

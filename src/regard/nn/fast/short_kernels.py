@@ -12,8 +12,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-SMALLEST = 32  # positions of a block
-LARGE = 64  # positions of a block from which on a program has eight warps
+WARPS = {32: 4, 64: 4, 128: 8}  # of a program, by the positions of its block
 SIZES = ("heads", "queries", "length", "causal", "masked")  # programs are not compiled again for other values of these
 
 
@@ -126,7 +125,7 @@ def _arguments(
     """Sizes and strides, and what a program is compiled for."""
     _, steps, heads, width = query.shape
     length = keys.shape[1]
-    block = max(SMALLEST, triton.next_power_of_2(max(steps, length)))
+    block = next(size for size in WARPS if max(steps, length) <= size)
     strides = (stride for each in (query, keys, values) for stride in each.stride()[:3])
-    how = {"width": width, "block": block, "num_warps": 8 if block > LARGE else 4, "num_stages": 1}
+    how = {"width": width, "block": block, "num_warps": WARPS[block], "num_stages": 1}
     return (heads, steps, length, int(causal), int(mask is not None), *strides), how
