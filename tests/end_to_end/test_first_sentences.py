@@ -128,6 +128,13 @@ KEPT = {
     "an abbreviation": ("Mr. Smith slept.", "Smith"),
     "a list": ("- The cat slept.\n- The dog ran.", "\n- "),
     "a number alone": ("1984", "1984"),
+    "a date": ("The bears ate on 2024-03-04.", "2024-03-04"),
+    "a time": ("The cat slept at 10:30.", "Le chat a dormi à 10:30."),
+    "an amount": ("The king paid $5 for an apple.", "$5"),
+    "a name in capitals": ("The king saw NATO.", "Le roi a vu NATO."),
+    "a name of initials": ("The king saw the U.S. birds.", "U.S."),
+    "markup": ("<b>The cat</b> slept.", "<b>Le chat</b> "),
+    "an address in angle brackets": ("Mail <a.b@c.com> now.", " <a.b@c.com> maintenant."),
     "marks alone": ("?!", "?!"),
 }
 

@@ -26,12 +26,12 @@ from regard.decode.search import Ensemble, Hypothesis, SearchListener, of_like_l
 from regard.errors import DataError, SettingsError
 from regard.models.generator import EncoderDecoder
 from regard.nn.embeddings import longest_sequence
-from regard.text.reading import Passage, is_unspaced, read, whole
+from regard.text.reading import Passage, Reading, is_unspaced, read, whole
 from regard.text.sentences import Cut
 from regard.text.tokenizers import Tokenizers
 from regard.text.vectors import Vectors
 from regard.text.vocabulary import PAD, UNK
-from regard.text.words import JOINER, MARKS, NO_BREAK, WordTokenizer, raised, space_words
+from regard.text.words import CAPITALS, JOINER, MARKS, NO_BREAK, WordTokenizer, lowered, raised, space_words
 
 BUDGET = 8192  # source tokens times hypotheses in one batch
 CPU_BUDGET = 4096  # on a CPU, whose caches are smaller
@@ -327,9 +327,19 @@ def _joined_ranks(passage: Passage, parts: list[list[Output]], options: Options)
     ]
 
 
+def _with_capitals(output: Output, reading: Reading) -> Output:
+    """Copied words in capitals as they were written, where they were read without (`read`): NATO, U.S."""
+    part, text = output.parts[0], output.text
+    for each in reading.unknown if UNK in part.tokens else ():
+        if lowered(each.word)[0] == CAPITALS:
+            text = re.sub(rf"(?<!\w){re.escape(each.word)}(?!\w)", each.word, text, flags=re.IGNORECASE)
+    return output if text == output.text else replace(output, text=text, parts=(replace(part, text=text),))
+
+
 def _joined(passage: Passage, outputs: list[Output]) -> Output:
     """One output of a text: its sentences where they were, with what is between them."""
     written: list[list[str]] = [[] for _ in passage.readings]
+    outputs = [_with_capitals(output, passage.readings[output.parts[0].sentence]) for output in outputs]
     for output in outputs:
         written[output.parts[0].sentence].append(output.text)
     pairs = zip(written, passage.cut.sentences, passage.readings, strict=True)
