@@ -75,6 +75,12 @@ def train(
 
 def preset_of(words: list[str] | None) -> tuple[str, list[str]]:
     """The preset, if the first word is no setting, and the settings to change; ``auto`` means that one is fitted."""
+    texts = [word for word in words or () if "=" not in word and Path(word).suffix != ".toml" and Path(word).is_file()]
+    if texts:
+        raise SettingsError(
+            f"{texts[0]}: is a file, and no preset; give texts with --source and --target, a table with --corpus",
+            hint="regard train --source FILE --target FILE",
+        )
     first, *rest = words or [""]
     return ("", [first, *rest]) if "=" in first else ("" if first == AUTO else first, rest)
 

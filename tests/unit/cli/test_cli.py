@@ -69,8 +69,19 @@ MISTAKES = {
     "a flag without its value": (
         ["train", "lstm", "--out"],
         2,
-        "'--out' requires an argument\n  regard --help\n",
+        "--out: needs a value; write it after the option\n  regard --help\n",
     ),
+    "an argument as a flag": (
+        ["data", "make", "fable:fr", "--out", "{tmp}/x"],
+        2,
+        "--out: no such option; give the value without --out\n  regard data make --help\n",
+    ),
+    "texts in the place of a preset": (
+        ["train", __file__, "{tmp}/x"],
+        2,
+        "test_cli.py: is a file, and no preset; give texts with --source and --target, a table with --corpus\n",
+    ),
+    "a text behind a preset": (["train", "lstm", __file__], 2, "is a file, and no preset"),
     "a group without a verb": (["runs"], 2, "export"),
     "a number that is none": (
         ["translate", "x", "y", "--beam", "many"],
