@@ -271,3 +271,10 @@ def test_tags_stay_where_they_are(service: TestClient) -> None:
     asked = {"q": "<p>The <b>black</b> cat slept.</p>", "source": "en", "target": "fr", "format": "html"}
     answer = service.post("/translate", json=asked)
     assert answer.json()["translatedText"] == "<p>Le chat <b>noir</b> a dormi.</p>"
+
+
+def test_no_text_stands_twice_among_the_best_outputs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli(["translate", "demo", "The cat slept. The king", "--nbest", "6"]) == 0
+    found = capsys.readouterr().out.splitlines()
+    assert found[0] == "Le chat a dormi. Le roi"
+    assert len(found) == len(set(found)) > 3

@@ -21,6 +21,7 @@ from regard.decode.cancel import check_cancelled
 from regard.decode.constraints import Constraint, Forbidden, Minimum, NoRepeat, Prefix, Terms, required, terms_in
 from regard.decode.engines.engine import Searcher
 from regard.decode.options import SLACK, Options
+from regard.decode.rules import Beam
 from regard.decode.scoring import utilities
 from regard.decode.search import Ensemble, Hypothesis, SearchListener, of_like_length, search
 from regard.errors import DataError, SettingsError
@@ -320,11 +321,20 @@ class TextSearch:
 
 def _joined_ranks(passage: Passage, parts: list[list[Output]], options: Options) -> list[Output]:
     """The outputs of a text from those of its parts: the best with the best, the second with the second."""
-    ranked = [_by_risk(outputs) if options.risk else outputs for outputs in parts]
+    searched = isinstance(options.rule, Beam)
+    ranked = [_by_risk(each) if options.risk else _different(each) if searched else each for each in parts]
     return [
         _joined(passage, [outputs[min(rank, len(outputs) - 1)] for outputs in ranked])
         for rank in range(max(map(len, ranked), default=1))
     ]
+
+
+def _different(outputs: list[Output]) -> list[Output]:
+    """The outputs of a beam, without those that are the same text as a better one in other pieces."""
+    found = dict[str, Output]()
+    for output in outputs:
+        found.setdefault(output.text, output)
+    return list(found.values())
 
 
 def _with_capitals(output: Output, reading: Reading) -> Output:
