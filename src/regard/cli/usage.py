@@ -107,7 +107,8 @@ def usage_error(error: TyperException, message: str) -> SettingsError:
     if message.startswith("No such option"):
         names = [name for each in context.command.get_params(context) for name in each.opts]
         bare = option.lstrip("-")
-        known = f"give the value without {option}" if bare in names else did_you_mean(option, names)
+        options = [name for name in names if name.startswith("-")]
+        known = f"give the value without {option}" if bare in names else did_you_mean(option, options)
         return SettingsError(f"{option}: no such option; {known}", hint=help_page)
     return SettingsError(_said(error, message.rstrip(".")), hint=help_page)
 
