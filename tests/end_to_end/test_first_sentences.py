@@ -128,6 +128,13 @@ KEPT = {
     "an abbreviation": ("Mr. Smith slept.", "Smith"),
     "a list": ("- The cat slept.\n- The dog ran.", "\n- "),
     "a number alone": ("1984", "1984"),
+    "a date": ("The bears ate on 2024-03-04.", "2024-03-04"),
+    "a time": ("The cat slept at 10:30.", "Le chat a dormi à 10:30."),
+    "an amount": ("The king paid $5 for an apple.", "$5"),
+    "a name in capitals": ("The king saw NATO.", "Le roi a vu NATO."),
+    "a name of initials": ("The king saw the U.S. birds.", "U.S."),
+    "markup": ("<b>The cat</b> slept.", "<b>Le chat</b> "),
+    "an address in angle brackets": ("Mail <a.b@c.com> now.", " <a.b@c.com> maintenant."),
     "marks alone": ("?!", "?!"),
 }
 
@@ -264,3 +271,10 @@ def test_tags_stay_where_they_are(service: TestClient) -> None:
     asked = {"q": "<p>The <b>black</b> cat slept.</p>", "source": "en", "target": "fr", "format": "html"}
     answer = service.post("/translate", json=asked)
     assert answer.json()["translatedText"] == "<p>Le chat <b>noir</b> a dormi.</p>"
+
+
+def test_no_text_stands_twice_among_the_best_outputs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli(["translate", "demo", "The cat slept. The king", "--nbest", "6"]) == 0
+    found = capsys.readouterr().out.splitlines()
+    assert found[0] == "Le chat a dormi. Le roi"
+    assert len(found) == len(set(found)) > 3

@@ -143,6 +143,9 @@ SETTINGS = {
     "not known; known: monotonic, none, predicted",
     "model.cross_attention.score=dots": "transformer-tiny: model.cross_attention.score = dots: not known; "
     "did you mean 'dot'?",
+    "width=64": "transformer-tiny: width = 64: no such setting; did you mean 'model.width'?",
+    "beam=3": "transformer-tiny: beam = 3: no such setting; "
+    "known: about, data, forecast, model, pool, task, text, train",
     "model.heads.more=1": "model.heads.more=1: 'heads' is a value, not a table, and has nothing inside it to set",
     "model.heads": "model.heads: not an override; write it as model.depth=4",
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -16,14 +17,15 @@ TESTED = 500  # held-out sentences translated at the end
 
 def demo(
     context: typer.Context,
-    out: Annotated[Path, typer.Option(help="The run folder; an earlier demo there is replaced.")] = Path("runs/demo"),
+    out: Annotated[Path, typer.Option(help="The run folder; an earlier demo there goes to the trash.")] = Path(
+        "runs/demo"
+    ),
     time: Annotated[str, typer.Option(help="Train no longer than this: 60s, 2m.")] = "",
 ) -> int:
     """Make a corpus, train a translator, test it, write a report and translate with it."""
-    import shutil
-
     from regard.cli.display import display
     from regard.evaluate.report import PINNED
+    from regard.runs.listing import trash_run
     from regard.settings import load_settings
     from regard.settings.demo import PRESET, demo_settings
     from regard.tasks.load import load
@@ -31,10 +33,10 @@ def demo(
     from regard.trainer.loop import INTERRUPTED
 
     settings = demo_settings(PRESET, f"train.time='{time}'")
-    if (out / "settings.toml").exists() and load_settings(out / "settings.toml").about == settings.about:
-        shutil.rmtree(out)
     asked = common(context)
     with display(quiet=asked.quiet) as shown:
+        if (out / "settings.toml").exists() and load_settings(out / "settings.toml").about == settings.about:
+            shown.tell(f"the earlier demo is now {os.path.relpath(trash_run(out))}")
         steps = f"{settings.train.steps:,} steps" + (f", {time} of training at the most" if time else "")
         shown.tell(f"training {PRESET} on the built-in English-French corpus: {steps}; Ctrl-C stops and saves")
         shown.tell(

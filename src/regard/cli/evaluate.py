@@ -218,7 +218,9 @@ def _show_buckets(console: Console, title: str, buckets: list[Bucket]) -> None:
     console.print(title, style="bold")
     for bucket in buckets:
         shown = "too few" if bucket.quality is None else _score(bucket.quality)
-        console.print(f"  {bucket.name:16}{bucket.count:8,} sentences  {shown}")
+        console.print(
+            f"  {bucket.name:16}{bucket.count:8,} {'sentence ' if bucket.count == 1 else 'sentences'}  {shown}"
+        )
 
 
 def _score(quality: Quality) -> str:

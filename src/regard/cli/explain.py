@@ -262,7 +262,8 @@ def _print(shown: Looked, view: View, picture: HeatMap, *, every: bool) -> None:
         put("\n".join(_table(shown, view)))
     else:
         _show(picture)
-    say(f"log-probability: {signed(shown.trace.score)} in {len(shown.trace.target)} steps")
+    count = len(shown.trace.steps)
+    say(f"log-probability: {signed(shown.trace.score)} in {count} step{'' if count == 1 else 's'}")
 
 
 def _show(picture: HeatMap) -> None:

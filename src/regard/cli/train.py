@@ -75,6 +75,15 @@ def train(
 
 def preset_of(words: list[str] | None) -> tuple[str, list[str]]:
     """The preset, if the first word is no setting, and the settings to change; ``auto`` means that one is fitted."""
+    from regard.settings import preset_names
+
+    names = {AUTO, *preset_names()}  # these mean presets, also beside a file of that name
+    others = [word for word in words or () if "=" not in word and word not in names and Path(word).suffix != ".toml"]
+    if texts := [word for word in others if Path(word).is_file()]:
+        raise SettingsError(
+            f"{texts[0]}: is a file, and no preset; give texts with --source and --target, a table with --corpus",
+            hint="regard train --source FILE --target FILE",
+        )
     first, *rest = words or [""]
     return ("", [first, *rest]) if "=" in first else ("" if first == AUTO else first, rest)
 

@@ -69,6 +69,7 @@ MOVED = {
 }
 _NO_VERB = re.compile(r"No such command '(.*?)'")
 _INVALID = re.compile(r"Invalid value for '?(.*?)'?: (?:Input )?(.*?)(?:, unable to parse .*)?")
+_NO_VALUE = re.compile(r"Option '(.*?)' requires an argument")
 _MISSING = re.compile(r"Missing (?:argument|option) '(.*?)'.*")
 
 
@@ -104,7 +105,10 @@ def usage_error(error: TyperException, message: str) -> SettingsError:
         kind = "a setting" if "=" in now else "another verb" if now.startswith("regard") else "another option"
         return SettingsError(f"{option}: is {kind} now; write {now}", hint=help_page)
     if message.startswith("No such option"):
-        known = did_you_mean(option, (name for each in context.command.get_params(context) for name in each.opts))
+        names = [name for each in context.command.get_params(context) for name in each.opts]
+        bare = option.lstrip("-")
+        options = [name for name in names if name.startswith("-")]
+        known = f"give the value without {option}" if bare in names else did_you_mean(option, options)
         return SettingsError(f"{option}: no such option; {known}", hint=help_page)
     return SettingsError(_said(error, message.rstrip(".")), hint=help_page)
 
@@ -114,6 +118,8 @@ def _said(error: TyperException, message: str) -> str:
     if found := _MISSING.fullmatch(message):
         about = getattr(getattr(error, "param", None), "help", None) or "it is needed"
         return f"{found[1]}: is missing; {about[:1].lower()}{about[1:].rstrip('.')}"
+    if found := _NO_VALUE.fullmatch(message):
+        return f"{found[1]}: needs a value; write it after the option"
     found = _INVALID.fullmatch(message)
     return f"{found[1]}: not valid; {found[2]}" if found else message
 

@@ -82,11 +82,12 @@ def pick_cells(
         indices = [header.index(column) for column in columns]
     elif not columns and set(names) <= set(lowered := [cell.strip().lower() for cell in header]):
         indices = [lowered.index(name) for name in names]
-    elif not columns and _is_header(lowered):
+    elif not columns and _is_header(lowered, len(names)):
         if len(header) != len(names):
             wanted = " and ".join(names)
             raise DataError(
-                f"{path}: the first line names {', '.join(filter(None, header))}; say which are {wanted}, as columns"
+                f"{path}: the first line names {', '.join(filter(None, header))}; say which are {wanted}, as columns "
+                f"(data.columns={','.join(name.upper() for name in names)}, of regard data --columns)"
             )
         indices = list(range(len(names)))
     else:
@@ -97,14 +98,27 @@ def pick_cells(
             yield line, tuple(cells[index] for index in indices)
         else:
             wanted = " and ".join(str(index + 1) for index in indices)
-            message = f"{path} line {line}: {len(cells)} columns; {wanted} are needed, counted from 1"
+            count = f"{len(cells)} column{'' if len(cells) == 1 else 's'}"
+            message = f"{path} line {line}: {count}; {wanted} are needed, counted from 1{_other_mark(path, cells)}"
             complain(CorpusProblem("format", path, line, message))
 
 
-def _is_header(cells: Sequence[str]) -> bool:
-    """Whether these are names of columns, two or more, all different; an index often has none."""
+def _other_mark(path: str, cells: Sequence[str]) -> str:
+    """What to do about cells that are set apart by another mark than the name of their file says."""
+    if len(cells) == 1 and "\t" in cells[0]:
+        return "; cells with tabs between them are read from a .tsv"
+    if len(cells) == 1 and ";" in cells[0] and ".csv" in path:
+        return "; cells are set apart by commas here, not by semicolons: save it so, or as a .tsv with tabs"
+    return ""
+
+
+def _is_header(cells: Sequence[str], wanted: int) -> bool:
+    """Whether these are names of columns, two or more, all different; an index often has none. Of more columns than are
+    wanted, two usual names are enough."""
     named = [cell for cell in cells if cell]
-    return 1 < len(named) == len(set(named)) and all(cell in _USUAL or is_language(cell) for cell in named)
+    usual = sum(cell in _USUAL or is_language(cell) for cell in named)
+    needed = len(named) if len(cells) <= wanted else min(2, len(named))
+    return 1 < len(named) == len(set(named)) and usual >= needed
 
 
 def read_jsonl(path: str, complain: Complain) -> Iterator[tuple[int, Any]]:
@@ -131,7 +145,9 @@ def pick_fields(
             yield line, tuple(str(value) for value in values)
         else:
             column = columns[values.index(None)]
-            known = did_you_mean(column, map(str, record)) if isinstance(record, dict) else "no object here"
+            known, which = "no object here", "data.columns, of regard data --columns, says which to read"
+            if isinstance(record, dict):
+                known = f"{did_you_mean(column, map(str, record))}; {which}"
             message = f"{path} line {line}: column = {column}: no text under that name; {known}"
             complain(CorpusProblem("format", path, line, message))
 

@@ -21,17 +21,18 @@ from regard.decode.cancel import check_cancelled
 from regard.decode.constraints import Constraint, Forbidden, Minimum, NoRepeat, Prefix, Terms, required, terms_in
 from regard.decode.engines.engine import Searcher
 from regard.decode.options import SLACK, Options
+from regard.decode.rules import Beam
 from regard.decode.scoring import utilities
 from regard.decode.search import Ensemble, Hypothesis, SearchListener, of_like_length, search
 from regard.errors import DataError, SettingsError
 from regard.models.generator import EncoderDecoder
 from regard.nn.embeddings import longest_sequence
-from regard.text.reading import Passage, is_unspaced, read, whole
+from regard.text.reading import Passage, Reading, is_unspaced, read, whole
 from regard.text.sentences import Cut
 from regard.text.tokenizers import Tokenizers
 from regard.text.vectors import Vectors
 from regard.text.vocabulary import PAD, UNK
-from regard.text.words import JOINER, MARKS, NO_BREAK, WordTokenizer, raised, space_words
+from regard.text.words import CAPITALS, JOINER, MARKS, NO_BREAK, WordTokenizer, lowered, raised, space_words
 
 BUDGET = 8192  # source tokens times hypotheses in one batch
 CPU_BUDGET = 4096  # on a CPU, whose caches are smaller
@@ -320,16 +321,35 @@ class TextSearch:
 
 def _joined_ranks(passage: Passage, parts: list[list[Output]], options: Options) -> list[Output]:
     """The outputs of a text from those of its parts: the best with the best, the second with the second."""
-    ranked = [_by_risk(outputs) if options.risk else outputs for outputs in parts]
+    searched = isinstance(options.rule, Beam)
+    ranked = [_by_risk(each) if options.risk else _different(each) if searched else each for each in parts]
     return [
         _joined(passage, [outputs[min(rank, len(outputs) - 1)] for outputs in ranked])
         for rank in range(max(map(len, ranked), default=1))
     ]
 
 
+def _different(outputs: list[Output]) -> list[Output]:
+    """The outputs of a beam, without those that are the same text as a better one in other pieces."""
+    found = dict[str, Output]()
+    for output in outputs:
+        found.setdefault(output.text, output)
+    return list(found.values())
+
+
+def _with_capitals(output: Output, reading: Reading) -> Output:
+    """Copied words in capitals as they were written, where they were read without (`read`): NATO, U.S."""
+    part, text = output.parts[0], output.text
+    for each in reading.unknown if UNK in part.tokens else ():
+        if lowered(each.word)[0] == CAPITALS:
+            text = re.sub(rf"(?<!\w){re.escape(each.word)}(?!\w)", each.word, text, flags=re.IGNORECASE)
+    return output if text == output.text else replace(output, text=text, parts=(replace(part, text=text),))
+
+
 def _joined(passage: Passage, outputs: list[Output]) -> Output:
     """One output of a text: its sentences where they were, with what is between them."""
     written: list[list[str]] = [[] for _ in passage.readings]
+    outputs = [_with_capitals(output, passage.readings[output.parts[0].sentence]) for output in outputs]
     for output in outputs:
         written[output.parts[0].sentence].append(output.text)
     pairs = zip(written, passage.cut.sentences, passage.readings, strict=True)

@@ -242,7 +242,8 @@ def test_material(runs: Sequence[Run], source: str, target: str, limit: int | No
     if len(files) == 1 and (given := [name for name in files.pop() if name]):
         rows = materials(settings[0])[1].rows(names)
         part = "" if any((data[0].valid_corpus, data[0].valid_source)) else "held out of "
-        name = f"{part}{' and '.join(given)}, by which each run chose its best checkpoint"
+        who = "the run" if len(runs) == 1 else "each run"
+        name = f"{part}{' and '.join(given)}, by which {who} chose its best checkpoint"
         return _material(name, rows, limit, held_out=False)
     raise SettingsError("--source, --target: missing, and the runs share no test; name the two files of one")
 
@@ -397,7 +398,7 @@ def labelled_material(
     shared = {(each.forecast.held_out, *(getattr(each.data, field) for field in fields)) for each in settings}
     if len(shared) > 1:
         raise SettingsError("--source: missing, and the runs share no validation text; name a file with the answers")
-    name = "the validation text, by which each run chose its best checkpoint"
+    name = f"the validation text, by which {'the run' if len(settings) == 1 else 'each run'} chose its best checkpoint"
     return LabelledSet(name, task, materials(one)[1], limit, held_out=False)
 
 

@@ -15,7 +15,7 @@ from regard.decode.rules import Beam
 from regard.decode.search import search
 from regard.errors import DataError
 from regard.explain.replay import Detail, Spelling, forward, replay, resting
-from regard.explain.trace import Rows, Side, Trace, spell
+from regard.explain.trace import Rows, Side, Trace, label_places, spell
 from regard.models.generator import EncoderDecoder
 from regard.nn.observe import UNOBSERVED, Observer
 from regard.tasks.language import Writer, room
@@ -109,7 +109,7 @@ def seen_writing(
 def kept(predictor: Trained, text: Side, before: Trace, written: Sequence[int]) -> list[int]:
     """An output written before, for a text that may have changed.
 
-    Tags go word by word: the first piece of each has its label, and what the others would have does not count.
+    Tags go word by word: one piece of each has its label, and what the others would have does not count.
     """
     if predictor.task != "tag":
         return list(written)
@@ -119,25 +119,21 @@ def kept(predictor: Trained, text: Side, before: Trace, written: Sequence[int]) 
             "one word for one word would be right"
         )
     labels = write(predictor, text)
-    for old, new in zip(_firsts(before.source), _firsts(text), strict=True):
+    places = (label_places(side, predictor.reader.tokenizer).values() for side in (before.source, text))
+    for old, new in zip(*places, strict=True):
         labels[new] = written[old]
     return labels
 
 
 def counted(predictor: Trained, trace: Trace, text: Side) -> Places:
-    """What counts of an output: what a language model wrote; of a tagger, the first piece of each word, which has its
+    """What counts of an output: what a language model wrote; of a tagger, the piece of each word that has its
     tag; of a translation, what it was not given to begin with."""
     match predictor.task:
         case "language":
             return tuple(range(len(text), len(trace.target)))
         case "tag":
-            return tuple(_firsts(text))
+            return tuple(label_places(text, predictor.reader.tokenizer).values())
         case "translate" if begun := len(predictor.tokenizers.begin):
             return tuple(range(begun, len(trace.target)))
         case _:
             return None
-
-
-def _firsts(text: Side) -> list[int]:
-    """Where the first piece of each word is."""
-    return [text.pieces_of(word)[0] for word in range(len(text.words))]

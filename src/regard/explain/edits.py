@@ -386,7 +386,7 @@ class Difference(Answer):
         trace, places = self.traces[number], self.places[number]
         if trace.task != "label" or places is None:
             return trace.target.words
-        return tuple(trace.target.words[place] for place in places)
+        return tuple(trace.target.pieces[place] for place in places)
 
     def _scored(self, number: int) -> ScoredText:
         words = self._words(2 if number == 2 else 0)

@@ -203,7 +203,9 @@ def _contrast(run: Trained, trace: Trace, against: str, step: int | None) -> tup
         if against not in labels:
             raise DataError(f"against = {against}: is no label of this run; {did_you_mean(against, labels)}")
         other = labels.index(against)
-        return _other(_nearest(run.model, trace, [other]) if step is None else step, other, written, against)
+        if step is None:
+            step = trace.steps[_nearest(run.model, trace, [other] * len(trace.steps), trace.steps)]
+        return _other(step, other, written, against)
     if run.task == "translate":
         pieces = run.tokenizers.written(against)
     else:
@@ -234,13 +236,12 @@ def _other(step: int, other: int, written: Sequence[int], against: str) -> tuple
     return step, other
 
 
-def _nearest(model: Model, trace: Trace, others: Sequence[int], steps: Sequence[int] | None = None) -> int:
+def _nearest(model: Model, trace: Trace, others: Sequence[int], steps: Sequence[int]) -> int:
     """Which of the pieces came nearest to being written at its step: its number."""
     source = () if trace.task == "language" else trace.source.rows
     with torch.no_grad(), resting(model):
         scores = forward(model, source, trace.target.ids, UNOBSERVED).log_softmax(-1)  # (T, V)
     written = torch.tensor(trace.target.ids, device=scores.device)
-    at = torch.arange(len(written)) if steps is None else torch.tensor(steps)
-    other = torch.tensor(others if steps is not None else [others[0]] * len(written), device=scores.device)
+    at, other = torch.tensor(steps), torch.tensor(others, device=scores.device)
     behind = scores[at, written[at]] - scores[at, other]
     return int(behind.masked_fill(written[at] == other, torch.inf).argmin())

@@ -17,7 +17,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from regard.decode.cancel import check_cancelled
 from regard.errors import DataError
-from regard.explain.trace import Rows, Side, Trace, spell, with_letters
+from regard.explain.trace import OUTSIDE, Rows, Side, Trace, label_places, spell, with_letters
 from regard.models.generator import EncoderDecoder, Labeller, LanguageModel
 from regard.models.recurrent import RecurrentEncoder
 from regard.models.transformer import TransformerEncoder
@@ -61,11 +61,17 @@ class Spelling:
             return self.labels[number] if self.labels else str(number)
         return str(number) if self.target is None else self.target.token(number)
 
-    def spell_target(self, model: Model, ids: Sequence[int]) -> Side:
+    def spell_target(self, model: Model, ids: Sequence[int], source: Side | None = None) -> Side:
+        """The output in pieces and words. A tagger labels every piece, and a word has the label of one of its own."""
         if model.task != "label":
             return spell(ids, self.target, self.target_text)
         names = tuple(self.name(model, number) for number in ids)
-        return Side(tuple(ids), names, tuple(range(len(names))), names)
+        if source is None or len(names) != len(source):
+            return Side(tuple(ids), names, tuple(range(len(names))), names)
+        places = list(label_places(source, self.source).values())
+        owners = {place: word for word, place in enumerate(places)}
+        words = tuple(names[place] for place in places)
+        return Side(tuple(ids), names, tuple(owners.get(place, OUTSIDE) for place in range(len(names))), words)
 
 
 PLAIN = Spelling()
@@ -123,10 +129,11 @@ def replay(
     own = log_probabilities.gather(1, chosen[:, None])  # (T, 1)
     best = log_probabilities.topk(min(top, log_probabilities.shape[1]))
     tensors = {name: _in_order(model, name, watch[name][0]) for name in watch.names()}
+    source = spell(source_ids, spelling.source, spelling.source_text)
     return Trace(
         task=model.task,
-        source=spell(source_ids, spelling.source, spelling.source_text),
-        target=spelling.spell_target(model, chosen.tolist()),
+        source=source,
+        target=spelling.spell_target(model, chosen.tolist(), source),
         tensors=tensors | ({"logits": scores} if logits else {}),
         log_probability=own.squeeze(1),
         rank=(log_probabilities > own).sum(1),

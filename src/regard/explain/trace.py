@@ -24,7 +24,7 @@ from regard.files import new_file
 from regard.text.reading import is_unspaced
 from regard.text.subwords import SPACE
 from regard.text.vocabulary import SILENT, SPECIAL_TOKENS, START, UNK, Tokenizer
-from regard.text.words import legible, space_words
+from regard.text.words import MARKS, legible, space_words
 
 
 def check_number(name: str, number: int, count: int, owner: str = "this model", first: int = 0) -> int:
@@ -69,6 +69,17 @@ class Side(Answer):
         """The places of a word's pieces."""
         check_number("word", word, len(self.words), "the sentence")
         return [place for place, owner in enumerate(self.word_of) if owner == word]
+
+
+def label_places(text: Side, tokenizer: Tokenizer | None) -> dict[int, int]:
+    """Where the piece is that has the label of each word: the first one; where capitals are marks, the first after
+    them."""
+    places, marked = dict[int, int](), getattr(tokenizer, "case", "keep") == "mark"
+    for place, (piece, word) in enumerate(zip(text.pieces, text.word_of, strict=True)):
+        behind = marked and word in places and text.pieces[places[word]].lstrip(SPACE) in ("", *MARKS)
+        if word != OUTSIDE and (word not in places or (behind and piece not in MARKS)):
+            places[word] = place
+    return places
 
 
 def so_far(written: Side) -> Side:
@@ -255,9 +266,15 @@ class Trace:
     backwards: bool = False  # whether the encoder read the source from its end
 
     @property
+    def steps(self) -> list[int]:
+        """The steps of the target that count: all or, of a tagger, those of the pieces that have their word's tag."""
+        owners = enumerate(self.target.word_of)
+        return [step for step, owner in owners if self.task != "label" or owner != OUTSIDE]
+
+    @property
     def score(self) -> float:
         """The log-probability of the whole target: the sum over its steps."""
-        return float(self.log_probability.sum())
+        return float(self.log_probability[self.steps].sum())
 
     @property
     def inputs(self) -> tuple[str, ...]:

@@ -160,9 +160,10 @@ def masking_map(trace: Trace, effect: Folded) -> HeatMap:
 
 def labelled(trace: Trace, rows: tuple[str, ...]) -> tuple[str, ...]:
     """Tags with their words."""
-    if trace.task != "label" or len(rows) != len(trace.source):
+    names = next((side for side in (trace.source.words, trace.source.pieces) if len(side) == len(rows)), ())
+    if trace.task != "label" or not names:
         return rows
-    return tuple(f"{legible(piece)} {label}" for piece, label in zip(trace.source.pieces, rows, strict=True))
+    return tuple(f"{legible(name)} {label}" for name, label in zip(names, rows, strict=True))
 
 
 def difference_map(trace: Trace, attention: Aligner, effect: Folded) -> HeatMap:

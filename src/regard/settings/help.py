@@ -14,15 +14,21 @@ from regard.settings.reading import Frozen, classes
 
 
 def explain(name: str) -> list[str]:
-    """The meaning, type and default of a setting by its dotted name; one entry for each variant that has it."""
+    """The meaning, type and default of a setting by its dotted name; one entry for each variant that has it.
+    Of a table, all settings in it."""
     every = [*all_fields(Settings), *all_fields(CallSettings)]
-    lines = []
-    for field in (field for path, field in every if path == name):
-        default = "required" if field.is_required() else f"default {field.default!r}"
-        lines.append(f"{name}: {field.description or 'no further explanation'} ({_takes(field.annotation)}; {default})")
+    lines = [_line(path, field) for path, field in every if f"{path}.".startswith(f"{name}.")]
     if not lines:
         raise SettingsError(f"{name}: no such setting; {did_you_mean(name, {path for path, _ in every})}")
     return list(dict.fromkeys(lines))
+
+
+def _line(path: str, field: FieldInfo) -> str:
+    about, takes = " ".join((field.description or "").split()), _takes(field.annotation)
+    if classes(field.annotation):
+        return f"{path}: {about} ({takes})" if about else f"{path}: {takes}"
+    default = "required" if field.is_required() else f"default {field.default!r}"
+    return f"{path}: {about or 'no further explanation'} ({takes}; {default})"
 
 
 def all_fields(model: type[Frozen], prefix: str = "") -> Iterator[tuple[str, FieldInfo]]:

@@ -54,7 +54,8 @@ def _line(kind: type[Frozen], error: ErrorDetails) -> str:
     match error["type"]:
         case "extra_forbidden":
             fields = [*model.model_fields, *["depth"] * ("encoder_depth" in model.model_fields)]  # it sets both depths
-            return f"{where} = {value}: no such setting; {did_you_mean(names[-1], fields)}"
+            inside = _inside(kind, where)
+            return f"{where} = {value}: no such setting; {inside or did_you_mean(names[-1], fields)}"
         case "missing":
             return f"{where}: missing; it has no default"
         case "union_tag_not_found":
@@ -66,6 +67,18 @@ def _line(kind: type[Frozen], error: ErrorDetails) -> str:
             return f"{where} = {value}: not known; {did_you_mean(str(value), known)}"
         case _:
             return f"{where} = {value!r}: {_otherwise(where, value, variants or (model,), error)}"
+
+
+def _inside(kind: type[Frozen], name: str) -> str:
+    """The table that has a setting, where it was given without one."""
+    tables = (
+        table
+        for table, field in kind.model_fields.items()
+        for each in classes(field.annotation)
+        if name in each.model_fields
+    )
+    table = next(tables, "")
+    return table and f"did you mean '{table}.{name}'?"
 
 
 def _otherwise(where: str, value: object, models: Sequence[type[Frozen]], error: ErrorDetails) -> str:

@@ -149,8 +149,9 @@ class Translation:
             return parts[0]
         if parts:
             raise DataError(f"{where}: went through the model in {len(parts)} parts; a trace is of one pass")
-        problem = "no word of it was seen in training; use words that were" if count else "is empty; give it a word"
-        raise DataError(f"{where}: {problem}")
+        if count:
+            raise DataError(f"{where}: no word of it was seen in training; use words that were")
+        raise DataError(f"{where}: {'has no word' if self.source.strip() else 'is empty'}; give it a word")
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the text with its heat map, the most faithful one if that was measured; the text

@@ -156,7 +156,9 @@ _QUOTES = '"“”„«»'
 _OPENED = re.compile(r"(?<!\w)['‘](?=\w)")  # no apostrophe: a word follows, and none is before it
 _CLOSED = re.compile(r"(?<=[,.!?…])['’](?=\s|$)")
 _PAUSES = ",:.!?…"  # what ends before a quotation mark, unless only a word or two are quoted
-_MARKS = re.compile(r"\s*(?:[;()\[\]{}—]|[:–-]+(?=\s)|(?<=\s)[–-]+)+\s*")  # no hyphen, no 3:30, no 3–5
+_MARKS = re.compile(  # no hyphen, no 3:30, no 3–5; a tag as a whole
+    r"\s*(?:</?[a-zA-Z][^<>]*>|[;()\[\]{}—<>|]|[:–-]+(?=\s)|(?<=\s)[–-]+|(?<!\S)#+)+\s*"
+)
 _NAMED = 10  # how many unknown words a remark lists
 
 

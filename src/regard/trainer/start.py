@@ -23,7 +23,7 @@ from regard.errors import DataError, ModelError, SettingsError
 from regard.files import remove
 from regard.runs import checkpoint
 from regard.runs.checkpoint import Checkpoint
-from regard.runs.folder import SETTINGS, Progress, Run, belongs, flat, occupied, steps
+from regard.runs.folder import DEMO, SETTINGS, Progress, Run, belongs, flat, occupied, packaged, steps
 from regard.runs.log import Listener, Log, clock
 from regard.settings import NO_LIMIT, Machine, Settings, careful, choose, fit, load_settings, parse_time
 from regard.settings.fitting import SUBWORDS
@@ -313,8 +313,11 @@ def _can_go_on(run: Run) -> None:
     """Refuse to resume an imported run that has weights alone, which would train it from the beginning."""
     found = steps(run.checkpoints)
     if found and not any((path / checkpoint.OPTIMIZER).exists() for path in found):
+        name = DEMO if run.folder == packaged() else run.folder
         raise ModelError(
-            f"{run.folder}: holds weights alone and cannot be resumed; where it was trained, use --to archive-all"
+            f"{name}: holds weights alone and cannot be resumed; where it was trained, use --to archive-all, "
+            "or begin a new run with its weights",
+            hint=f"regard train --from {name} --source FILE --target FILE",
         )
 
 

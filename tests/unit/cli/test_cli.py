@@ -11,6 +11,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -19,8 +20,12 @@ from regard import __version__
 from regard.cli.display import Events, PlainLines, ProgressBar, display, when
 from regard.cli.main import run
 from regard.cli.streams import stdin
+from regard.cli.train import preset_of
 from regard.errors import DataError, ResourceError
+from regard.runs.folder import Run, occupied
+from regard.runs.listing import trashed
 from regard.runs.log import Moment, Validation
+from regard.settings.demo import demo_settings
 from regard.trainer.loop import Trainer
 from regard.trainer.start import start
 
@@ -69,8 +74,24 @@ MISTAKES = {
     "a flag without its value": (
         ["train", "lstm", "--out"],
         2,
-        "'--out' requires an argument\n  regard --help\n",
+        "--out: needs a value; write it after the option\n  regard --help\n",
     ),
+    "an argument as a flag": (
+        ["data", "make", "fable:fr", "--out", "{tmp}/x"],
+        2,
+        "--out: no such option; give the value without --out\n  regard data make --help\n",
+    ),
+    "texts in the place of a preset": (
+        ["train", __file__, "{tmp}/x"],
+        2,
+        "test_cli.py: is a file, and no preset; give texts with --source and --target, a table with --corpus\n",
+    ),
+    "a flag that is like none": (
+        ["score", "x", "--limit", "3"],
+        2,
+        "--limit: no such option; known: --device, --help, --json, --on, --out, --quiet, --shard, --source, --target\n",
+    ),
+    "a text behind a preset": (["train", "lstm", __file__], 2, "is a file, and no preset"),
     "a group without a verb": (["runs"], 2, "export"),
     "a number that is none": (
         ["translate", "x", "y", "--beam", "many"],
@@ -98,6 +119,21 @@ MISTAKES = {
     "one file for a shift": (["data", "check", "{tmp}/x", "--find-shift"], 2, "compares two parallel files"),
     "an unknown setting": (["settings", "explain", "model.head"], 2, "did you mean 'model.heads'?"),
 }
+
+
+def test_a_second_demo_puts_the_first_into_the_trash_unless_it_is_being_trained(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = Run.create(tmp_path / "runs" / "demo", demo_settings()).folder
+    monkeypatch.setattr("regard.trainer.start.start", Mock(side_effect=ResourceError("disk: is full")))
+    with occupied(folder):
+        assert run(["demo"]) == 4
+    assert "runs/demo: is being trained by another process; stop it first" in capsys.readouterr().err
+    assert run(["demo"]) == 5
+    (earlier,) = trashed(folder.parent)["demo"]
+    assert (earlier / "settings.toml").is_file()
+    assert f"the earlier demo is now runs/.trash/{earlier.name}\n" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", MISTAKES)
@@ -394,3 +430,9 @@ def test_tensorboard_gets_the_curves(tmp_path: Path) -> None:
         "valid/loss": [(1200, 1.25)],
         "valid/BLEU": [(1200, pytest.approx(33.3))],
     }
+
+
+def test_a_preset_is_meant_also_beside_a_file_of_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "lstm").touch()
+    assert preset_of(["lstm", "model.depth=4"]) == ("lstm", ["model.depth=4"])

@@ -98,6 +98,21 @@ def test_of_a_header_with_more_columns_one_must_say_which(tmp_path: Path) -> Non
     assert list(chosen) == [(2, ("ein Hund", "un chien"))]
 
 
+def test_a_header_with_an_unusual_name_among_others_is_no_pair(tmp_path: Path) -> None:
+    (tmp_path / "pairs.csv").write_text("id,German,English,note\n1,ein Hund,a dog,x\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"first line names id, German, English, note; .*data\.columns=SOURCE,TARGET"):
+        list(Corpus((str(tmp_path / "pairs.csv"),)).rows(("source", "target")))
+    chosen = Corpus((str(tmp_path / "pairs.csv"),), ("German", "English"))
+    assert list(chosen.rows(("source", "target"))) == [(2, ("ein Hund", "a dog"))]
+
+
+@pytest.mark.parametrize(("mark", "advice"), [(";", "commas here, not by semicolons"), ("\t", "read from a .tsv")])
+def test_cells_with_other_marks_between_them_are_told_what_to_do(mark: str, advice: str, tmp_path: Path) -> None:
+    (tmp_path / "pairs.csv").write_text(f"ein Hund{mark}a dog\n", encoding="utf-8")
+    with pytest.raises(DataError, match=f"line 1: 1 column; 1 and 2 are needed, counted from 1; .*{advice}"):
+        list(Corpus((str(tmp_path / "pairs.csv"),)).rows(("source", "target")))
+
+
 def test_a_header_is_used_where_it_names_what_is_wanted(tmp_path) -> None:
     usual = write(tmp_path / "usual.tsv", "target\tsource\ny\tx\n")
     other = write(tmp_path / "other.tsv", "de\ten\nx\ty\n")
@@ -246,7 +261,7 @@ def test_a_missing_file_is_refused_by_name(tmp_path) -> None:
 
 def test_rows_that_lack_columns_are_refused_or_passed_over(tmp_path) -> None:
     table = write(tmp_path / "a.tsv", "a\tb\nc\nd\te\n")
-    with pytest.raises(DataError, match=r"a\.tsv line 2: 1 columns; 1 and 2 are needed, counted from 1"):
+    with pytest.raises(DataError, match=r"a\.tsv line 2: 1 column; 1 and 2 are needed, counted from 1"):
         list(read_pairs(Corpus((table,))))
     assert list(read_pairs(Corpus((table,)), ignore)) == [("a", "b"), ("d", "e")]
     with pytest.raises(DataError, match="0 and 2 are needed, counted from 1"):

@@ -251,6 +251,7 @@ def test_shared_validation_files_are_a_test_and_called_what_they_are(tmp_path: P
     material = comparing.test_material(made, "", "", 2)
     assert (material.sources, material.references) == (["one", "two"], ["un", "deux"])
     assert material.name.endswith("v.fr, by which each run chose its best checkpoint")
+    assert comparing.test_material(made[:1], "", "", 2).name.endswith("by which the run chose its best checkpoint")
     other = Run.create(tmp_path / "z", small.settings("gru", "data.corpus='fable:hi'"))
     with pytest.raises(SettingsError, match="the runs share no test"):
         comparing.test_material([*made, other], "", "", 2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -23,6 +24,7 @@ from regard.explain.edits import (
     SetRow,
     what_if,
 )
+from regard.explain.importance import attribute
 from regard.explain.look import look
 from regard.explain.replay import replay
 from regard.explain.trace import Side, spell
@@ -31,7 +33,7 @@ from regard.tasks.labels import Reader
 from regard.tasks.language import Writer
 from regard.tasks.tag import Tagger
 from regard.text.vocabulary import END, PAD, START, UNK, Vocabulary
-from regard.text.words import WordTokenizer
+from regard.text.words import Case, WordTokenizer
 
 SOURCES = WordTokenizer.learn([" ".join(f"s{number}" for number in range(tiny.SOURCE_SIZE - 4))])
 TARGETS = WordTokenizer.learn([" ".join(f"t{number}" for number in range(tiny.TARGET_SIZE - 4))])
@@ -161,3 +163,18 @@ def test_what_makes_no_sense_is_said_in_one_line() -> None:
         what_if(continuing(), "t1", [MuteHead("decoder.0.cross", 0)])
     with pytest.raises(DataError, match="an empty sentence has nothing to change"):
         what_if(labelling(), " ", [])
+
+
+@pytest.mark.parametrize("case", ["keep", "mark"])
+def test_a_word_of_several_pieces_has_the_one_tag_that_predicting_gives_it(case: Case) -> None:
+    tokenizer = WordTokenizer.learn(["S1-s5 s3 a b c d"], case=case)
+    tagger = Tagger(tiny.tagger("gru"), Reader(tokenizer, 0, CPU), LABELS)
+    found, tagged = look(tagger, text := "S1-s5 s3"), tagger.tag([text])[0]
+    assert len(found.trace.target) > 2
+    assert found.trace.target.words == tagged.tags
+    assert math.exp(found.log_probability) == pytest.approx(math.prod(tagged.probabilities))
+    assert found.effect.rows == tagged.tags
+    assert what_if(tagger, text, []).before.text == " ".join(tagged.tags)
+    for label in set(LABELS.tokens) - set(tagged.tags):
+        against = attribute(tagger, found, against=label)
+        assert set(against.rows) <= set(tagged.tags)

@@ -225,7 +225,7 @@ def test_it_is_neither_removed_nor_trained(packaged: Path, capsys: Capture) -> N
     with pytest.raises(ModelError, match="demo: comes with Regard, and is neither renamed nor removed"):
         removable(Path("demo"))
     assert cli(["runs", "rm", "demo", "--yes"]) == 4
-    with pytest.raises(ModelError, match="holds weights alone and cannot be resumed"):
+    with pytest.raises(ModelError, match=r"^demo: holds weights alone and cannot be resumed"):
         resume(Path("demo"))
     assert (packaged / "settings.toml").is_file()
     capsys.readouterr()

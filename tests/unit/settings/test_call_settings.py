@@ -146,6 +146,15 @@ def test_what_shapes_samples_is_taken_where_samples_are_drawn_or_may_be_asked_fo
         assert load_call(verb, "decode.epsilon=0.02", *more).decode.epsilon == 0.02
 
 
+def test_a_table_is_explained_by_the_settings_in_it() -> None:
+    lines = explain("train")
+    assert lines[0] == "train: a table"
+    assert "train.steps: Updates at the most. (a whole number; default 10000)" in lines
+    assert any(line.startswith("train.consistency.weight: ") for line in lines)
+    assert not any("\n" in line or "Settings(" in line for line in lines)
+    assert explain("text.source.patch") == [line for line in explain("text") if line.startswith("text.source.patch:")]
+
+
 def test_a_term_without_a_translation_is_refused() -> None:
     with pytest.raises(DataError, match="glossary = 'bank': '': must be a term and its translation"):
         Options.of(DecodeSettings(glossary={"bank": ""}))

@@ -151,6 +151,8 @@ def test_empty_texts_stay_empty_and_in_their_place(translator: Translator) -> No
     assert found[0].alignment() == []
     with pytest.raises(DataError, match="is empty; give it a word"):
         found[0].trace()
+    with pytest.raises(DataError, match="text = '🙂': has no word; give it a word"):
+        translator.translate("🙂").trace()
 
 
 def test_a_stream_is_read_as_it_is_needed(translator: Translator) -> None:

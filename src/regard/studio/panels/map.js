@@ -192,6 +192,8 @@ class Atlas {
     const part = pointed ?? this.model.byName.get(name);
     if (!part) {
       const size = this.model.parameters.toLocaleString("en");
+      const {task, probabilities, target} = this.model;
+      const own = probabilities.filter((_, place) => task !== "tag" || target.word_of[place] >= 0); // a tag a word
       const parts = [
         element("h2", "The whole"),
         element(
@@ -201,7 +203,7 @@ class Atlas {
         element("p.said-output", {dir: "auto"}, this.model.output),
         element(
           "p.note",
-          `${percent(Math.exp(this.model.probabilities.reduce((sum, one) => sum + Math.log(one), 0)))} sure of all of it. The arrow keys go from part to part, Enter goes in, Escape goes out.`,
+          `${percent(Math.exp(own.reduce((sum, one) => sum + Math.log(one), 0)))} sure of all of it. The arrow keys go from part to part, Enter goes in, Escape goes out.`,
         ),
       ];
       this.aside.replaceChildren(...parts);
