@@ -141,17 +141,25 @@ def timed() -> list[Job]:
         replace(short, name="35s-rdrop", settings=("train.time=35s", *QUICK)),
         whole,
         *(
-            replace(europarl, name=name, settings=(f"train.time={seconds}s", *ROTARY, *more), seconds=seconds)
+            replace(
+                europarl,
+                name=name,
+                settings=(f"train.time={seconds}s", "train.validate_every=100000", *ROTARY, *more),
+                seconds=seconds,
+            )
             for name, (seconds, more) in EUROPARL.items()
         ),
     ]
 
 
 EUROPARL: dict[str, tuple[int, tuple[str, ...]]] = {  # of rotary positions and SwiGLU
-    "200s": (200, ("model.dropout=0.2", "train.validate_every=8000")),
-    "200s-rate": (200, ("model.dropout=0.2", "train.rate=2e-3", "train.validate_every=8000")),
-    "200s-muon": (200, ("model.dropout=0.2", "train.rate=2e-3", "train.validate_every=8000", *MUON)),
-    "600s-rdrop": (600, ("model.dropout=0.2", "train.rate=2e-3", "train.validate_every=12000", RDROP)),
+    "200s": (200, ("model.dropout=0.2",)),
+    "200s-rate": (200, ("model.dropout=0.2", "train.rate=2e-3")),
+    "200s-less-dropout": (200, ("model.dropout=0.1",)),
+    "200s-muon": (200, ("model.dropout=0.1", *MUON)),
+    "200s-muon-rate": (200, ("model.dropout=0.1", "train.rate=2e-3", *MUON)),
+    "600s-rdrop": (600, ("model.dropout=0.2", RDROP)),
+    "600s-rdrop-muon": (600, ("model.dropout=0.2", RDROP, *MUON)),
 }
 
 
@@ -535,7 +543,8 @@ def measure(asked: argparse.Namespace) -> None:
         "chrf": round(chrf.score, 2), "greedy": round(bleu(translated(test[0], beam=1), test[1]).score, 2),
         "valid_bleu": {str(penalty): round(score, 2) for penalty, score in by_penalty.items()},
         "length_penalty": chosen, "bleu_at_penalty": round(bleu(tuned, test[1]).score, 2),
-        "parameters": sum(each.numel() for each in translator.model.parameters()), **place(),
+        "parameters": sum(each.numel() for each in translator.model.parameters()),
+        "words_to_reference": round(words(outputs) / words(test[1]), 3), **place(),
     }  # fmt: skip
     write(asked.out.with_suffix(".txt"), outputs)
     if asked.against and asked.against.exists():
@@ -547,6 +556,10 @@ def measure(asked: argparse.Namespace) -> None:
 
 
 PARTS = ("valid", "test")
+
+
+def words(lines: list[str]) -> int:
+    return sum(len(line.split()) for line in lines)
 
 
 def place() -> dict[str, str]:

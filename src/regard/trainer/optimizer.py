@@ -147,39 +147,48 @@ class BatchedMuon(torch.optim.Muon):
     def step(self, closure: None = None) -> None:  # type: ignore[override]
         del closure
         (group,) = self.param_groups
-        matrices = [each for each in group["params"] if each.grad is not None]
-        if not matrices:
-            return
         taken = 1.0 if self.found_inf is None else 1 - self.found_inf
-        updates = self._updates(matrices, group["momentum"], taken)
         rate = group["lr"] * taken
-        torch._foreach_mul_(matrices, 1 - rate * group["weight_decay"])
-        for (height, width), places in _by_shape(matrices).items():
-            batch = torch.stack([updates[place] if height <= width else updates[place].T for place in places])
+        for (height, width), matrices in _by_shape(group["params"]).items():
+            updates = self._updates(matrices, group["momentum"], taken)
+            batch = updates if height <= width else updates.mT
             changes = _orthogonal(batch, group) * (-rate * 0.2 * max(height, width) ** 0.5)  # as large as AdamW's
             upright = changes if height <= width else changes.mT
-            torch._foreach_add_([matrices[place] for place in places], list(upright.unbind()))
+            if group["weight_decay"]:
+                torch._foreach_mul_(matrices, 1 - rate * group["weight_decay"])
+            torch._foreach_add_(matrices, list(upright.unbind()))
 
-    def _updates(self, matrices: list[Tensor], momentum: float, taken: Tensor | float) -> list[Tensor]:
-        """Nesterov's: the gradient, with what the momentum is after it."""
-        for each in matrices:
-            if not self.state[each]:
-                self.state[each]["momentum_buffer"] = torch.zeros_like(each)
-        momenta = [self.state[each]["momentum_buffer"] for each in matrices]
-        gradients = [each.grad for each in matrices if each.grad is not None]
+    def _updates(self, matrices: list[Tensor], momentum: float, taken: Tensor | float) -> Tensor:
+        """Nesterov's: the gradients, with what the momenta are after them. (B, D, K)"""
+        gradients = torch.stack([each.grad for each in matrices if each.grad is not None])
         if isinstance(taken, Tensor):
-            for gradient in gradients:
-                gradient.masked_fill_(taken == 0, 0.0)
-        ways = torch._foreach_sub(gradients, momenta)
-        torch._foreach_mul_(ways, (1 - momentum) * taken)
-        torch._foreach_add_(momenta, ways)
-        return list(torch._foreach_lerp(gradients, momenta, momentum))
+            gradients.masked_fill_(taken == 0, 0.0)
+        momenta = self._momenta(matrices)
+        momenta.lerp_(gradients, (1 - momentum) * taken)
+        return gradients.lerp_(momenta, momentum)
+
+    def _momenta(self, matrices: list[Tensor]) -> Tensor:
+        """Those of matrices of one shape as one tensor, of which the state of each matrix has a part."""
+        states = [self.state[each] for each in matrices]
+        for state, each in zip(states, matrices, strict=True):
+            if not state:
+                state["momentum_buffer"] = torch.zeros_like(each)
+        parts = [state["momentum_buffer"] for state in states]
+        whole: Tensor | None = parts[0]._base
+        shape = len(parts), *parts[0].shape
+        if whole is None or whole.shape != shape or any(part._base is not whole for part in parts):
+            whole = torch.stack(parts)  # the first step, or the first after a checkpoint
+            for state, part in zip(states, whole.unbind(), strict=True):
+                state["momentum_buffer"] = part
+        return whole
 
 
-def _by_shape(matrices: list[Tensor]) -> dict[torch.Size, list[int]]:
-    found: dict[torch.Size, list[int]] = {}
-    for place, each in enumerate(matrices):
-        found.setdefault(each.shape, []).append(place)
+def _by_shape(matrices: list[Tensor]) -> dict[torch.Size, list[Tensor]]:
+    """Those that have gradients."""
+    found: dict[torch.Size, list[Tensor]] = {}
+    for each in matrices:
+        if each.grad is not None:
+            found.setdefault(each.shape, []).append(each)
     return found
 
 
