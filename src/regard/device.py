@@ -39,10 +39,13 @@ def can_compile() -> bool:
     return find_spec("triton") is not None and any(shutil.which(name) for name in ("cc", "gcc", "clang"))
 
 
-@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
 def runs_programs() -> bool:
     """Whether Triton's programs for bfloat16 can be compiled and run here."""
     return _computes_bfloat16() and can_compile()
+
+
+# `torch.compiler.assume_constant_result` does the same, and imports the whole compiler for it, which takes a second.
+runs_programs._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 @cache

@@ -122,6 +122,13 @@ def test_whoever_translates_imports_nothing_that_reads_corpora() -> None:
     assert subprocess.run([sys.executable, "-c", script], check=False, timeout=300).returncode == 0
 
 
+def test_torchs_compiler_is_imported_only_by_who_compiles() -> None:
+    """It takes seconds."""
+    compilers = "{'torch._dynamo', 'torch._inductor', 'triton'}"
+    script = f"import sys, regard.tasks.load, regard.trainer.start; sys.exit(bool({compilers} & sys.modules.keys()))"
+    assert subprocess.run([sys.executable, "-c", script], check=False, timeout=300).returncode == 0
+
+
 PUBLIC = [
     "DataError",
     "ModelError",

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 import torch
 from torch import Tensor, nn
-from torch._inductor import config as inductor
 from torch.fx.experimental import _config as shapes
 
 from regard.data.batches import Batch, Batches, Stretch
@@ -200,9 +199,11 @@ class Task(nn.Module, ABC):
 
     def compile_parts(self, backend: str = "inductor") -> None:
         """Compile the parts that a model repeats, each by itself: one compilation does for all that are alike."""
+        from torch._inductor import config as inductor  # takes seconds
+
         self.compiled = True
         shapes.use_duck_shape = False  # lengths that happen to be equal at first need not stay so
-        # Row and column sums of a layer norm's gradient in one kernel take twice the time of two kernels.
+        # Row and column sums of a norm's gradient in one kernel take more than twice the time of two kernels.
         inductor.triton.mix_order_reduction = False
         for message in NOTES:
             warnings.filterwarnings("ignore", message)
