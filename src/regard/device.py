@@ -41,7 +41,7 @@ def can_compile() -> bool:
 
 def runs_programs() -> bool:
     """Whether Triton's programs for bfloat16 can be compiled and run here."""
-    return _computes_bfloat16() and can_compile()
+    return _found()
 
 
 # `torch.compiler.assume_constant_result` does the same, and imports the whole compiler for it, which takes a second.
@@ -49,8 +49,8 @@ runs_programs._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 @cache
-def _computes_bfloat16() -> bool:
-    return torch.cuda.is_available() and torch.cuda.get_device_capability() >= (8, 0)
+def _found() -> bool:
+    return torch.cuda.is_available() and torch.cuda.get_device_capability() >= (8, 0) and can_compile()
 
 
 def take_threads(count: int) -> None:
