@@ -346,6 +346,9 @@ HINTS: dict[str, list[str] | str] = {
     "regard train --resume {} --time 10m": ["regard train --resume runs/demo --time 10m"],
     "regard train --resume {} {}": ["regard train --resume runs/demo --time 10m"],
     "regard train --resume {}": ["regard train --resume runs/demo"],
+    "regard train --from {} --source FILE --target FILE": [
+        "regard train --from demo --source test.en --target test.fr --steps 5"
+    ],
     "regard train --resume {}, or choose another --out": ["regard train --resume runs/demo"],
     "regard train settings.toml --out again": ["regard train settings.toml --out again"],
     'regard translate {} "The old bank near the river was quiet."': [

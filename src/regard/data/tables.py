@@ -86,8 +86,8 @@ def pick_cells(
         if len(header) != len(names):
             wanted = " and ".join(names)
             raise DataError(
-                f"{path}: the first line names {', '.join(filter(None, header))}; say which are {wanted}, as columns "
-                f"(data.columns={','.join(name.upper() for name in names)}, of regard data --columns)"
+                f"{path}: the first line names {', '.join(filter(None, header))}; say which are {wanted}, as columns: "
+                f"data.columns={','.join(name.upper() for name in names)}, or --columns where there is that option"
             )
         indices = list(range(len(names)))
     else:
@@ -145,7 +145,7 @@ def pick_fields(
             yield line, tuple(str(value) for value in values)
         else:
             column = columns[values.index(None)]
-            known, which = "no object here", "data.columns, of regard data --columns, says which to read"
+            known, which = "no object here", "data.columns, or --columns, says which to read"
             if isinstance(record, dict):
                 known = f"{did_you_mean(column, map(str, record))}; {which}"
             message = f"{path} line {line}: column = {column}: no text under that name; {known}"
