@@ -23,6 +23,13 @@ def _places(first, row, by_row, head, by_head, steps, by_step, features):
 
 
 @triton.jit
+def _read(first, row, by_row, head, by_head, steps, by_step, features, length):
+    """The features of the first ``length`` steps of one row and head, and zeros."""
+    places = _places(first, row, by_row, head, by_head, steps, by_step, features)
+    return tl.load(places, mask=steps[:, None] < length, other=0.0)
+
+
+@triton.jit
 def _visible(mask, row, places, length, causal, masked):
     """Whether each step may look at each key."""
     known = tl.load(mask + row * length + places, mask=places < length * masked, other=1)
@@ -39,10 +46,9 @@ def _forward(
 ):  # fmt: skip
     row, head = (tl.program_id(0) // heads).to(tl.int64), tl.program_id(0) % heads
     places, features = tl.arange(0, block), tl.arange(0, width)
-    real, known = places[:, None] < queries, places[:, None] < length
-    q = tl.load(_places(query, row, query_row, head, query_head, places, query_step, features), mask=real, other=0.0)
-    k = tl.load(_places(keys, row, key_row, head, key_head, places, key_step, features), mask=known, other=0.0)
-    v = tl.load(_places(values, row, value_row, head, value_head, places, value_step, features), mask=known, other=0.0)
+    q = _read(query, row, query_row, head, query_head, places, query_step, features, queries)
+    k = _read(keys, row, key_row, head, key_head, places, key_step, features, length)
+    v = _read(values, row, value_row, head, value_head, places, value_step, features, length)
     scores = tl.dot(q, tl.trans(k), input_precision="ieee") * scale
     scores = tl.where(_visible(mask, row, places, length, causal, masked), scores, float("-inf"))
     largest = tl.max(scores, 1)
@@ -53,7 +59,7 @@ def _forward(
     contexts = tl.dot(weights.to(v.dtype), v, input_precision="ieee") / total[:, None]
     line = heads * width  # features of all heads of a step
     made = _places(out, row, queries * line, head, width, places, line, features)
-    tl.store(made, contexts.to(out.dtype.element_ty), mask=real)
+    tl.store(made, contexts.to(out.dtype.element_ty), mask=places[:, None] < queries)
     sums = normaliser + tl.program_id(0).to(tl.int64) * queries + places
     tl.store(sums, largest + tl.log(total), mask=places < queries)
 
@@ -67,14 +73,12 @@ def _backward(
 ):  # fmt: skip
     row, head = (tl.program_id(0) // heads).to(tl.int64), tl.program_id(0) % heads
     places, features = tl.arange(0, block), tl.arange(0, width)
-    real, known = places[:, None] < queries, places[:, None] < length
-    q = tl.load(_places(query, row, query_row, head, query_head, places, query_step, features), mask=real, other=0.0)
-    k = tl.load(_places(keys, row, key_row, head, key_head, places, key_step, features), mask=known, other=0.0)
-    v = tl.load(_places(values, row, value_row, head, value_head, places, value_step, features), mask=known, other=0.0)
+    q = _read(query, row, query_row, head, query_head, places, query_step, features, queries)
+    k = _read(keys, row, key_row, head, key_head, places, key_step, features, length)
+    v = _read(values, row, value_row, head, value_head, places, value_step, features, length)
     line = heads * width  # features of all heads of a step
-    made = _places(0, row, queries * line, head, width, places, line, features)
-    contexts = tl.load(out + made, mask=real, other=0.0)
-    gradient = tl.load(given + made, mask=real, other=0.0)
+    contexts = _read(out, row, queries * line, head, width, places, line, features, queries)
+    gradient = _read(given, row, queries * line, head, width, places, line, features, queries)
     sums = normaliser + tl.program_id(0).to(tl.int64) * queries + places
     logs = tl.load(sums, mask=places < queries, other=0.0)
     scores = tl.dot(q, tl.trans(k), input_precision="ieee") * scale
@@ -83,11 +87,14 @@ def _backward(
     passed = tl.dot(gradient, tl.trans(v), input_precision="ieee")  # the gradient of the weights
     mean = tl.sum(contexts.to(tl.float32) * gradient.to(tl.float32), 1)
     inner = (weights * (passed - mean[:, None]) * scale).to(q.dtype)  # that of the products
-    tl.store(to_query + made, tl.dot(inner, k, input_precision="ieee").to(q.dtype), mask=real)
-    read = _places(0, row, length * line, head, width, places, line, features)
-    tl.store(to_keys + read, tl.dot(tl.trans(inner), q, input_precision="ieee").to(q.dtype), mask=known)
-    learned = tl.dot(tl.trans(weights.to(q.dtype)), gradient, input_precision="ieee")
-    tl.store(to_values + read, learned.to(q.dtype), mask=known)
+    written = _places(0, row, queries * line, head, width, places, line, features)
+    read, known = _places(0, row, length * line, head, width, places, line, features), places[:, None] < length
+    of_query = tl.dot(inner, k, input_precision="ieee")
+    tl.store(to_query + written, of_query.to(q.dtype), mask=places[:, None] < queries)
+    of_keys = tl.dot(tl.trans(inner), q, input_precision="ieee")
+    tl.store(to_keys + read, of_keys.to(q.dtype), mask=known)
+    of_values = tl.dot(tl.trans(weights.to(q.dtype)), gradient, input_precision="ieee")
+    tl.store(to_values + read, of_values.to(q.dtype), mask=known)
 
 
 def forward(
