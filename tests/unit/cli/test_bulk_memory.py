@@ -42,6 +42,9 @@ def highest(out: Path, blocks: int, shard: str = "1/1") -> int:
 @pytest.mark.parametrize("shard", ["1/1", "1/2"])
 def test_memory_does_not_grow_with_the_lines(shard: str, tmp_path: Path) -> None:
     highest(tmp_path / "first", 2)  # what is imported on the way is not counted
-    few, many = highest(tmp_path / "few", 30, shard), highest(tmp_path / "many", 300, shard)
+    few, many = (
+        min(highest(tmp_path / f"{blocks}-{time}", blocks, shard) for time in range(3))  # others may be at work beside
+        for blocks in (30, 300)
+    )
     assert many - few < 270 * NAME  # a block of lines is a hundred times that
-    assert (tmp_path / "many").exists() == (shard == "1/1")
+    assert (tmp_path / "300-0").exists() == (shard == "1/1")
