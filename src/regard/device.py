@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
+import sysconfig
 import threading
 from functools import cache
 from importlib.util import find_spec
+from pathlib import Path
 
 import torch
 
@@ -35,8 +37,11 @@ def pick_device(name: str = "auto") -> torch.device:
 
 
 def can_compile() -> bool:
-    """Whether kernels can be compiled here: there is Triton, and a C compiler for the code that calls them."""
-    return find_spec("triton") is not None and any(shutil.which(name) for name in ("cc", "gcc", "clang"))
+    """Whether kernels can be compiled here: there is Triton and, for the code that calls them, a C compiler that it
+    finds, and Python's headers."""
+    compiler = os.environ.get("CC") or shutil.which("gcc") or shutil.which("clang")
+    headers = Path(sysconfig.get_path("include"), "Python.h").is_file()
+    return find_spec("triton") is not None and bool(compiler) and headers
 
 
 def runs_programs() -> bool:

@@ -121,6 +121,7 @@ def test_programs_for_short_sequences_give_the_same_on_a_gpu() -> None:
         ({"dtype": torch.float32}, "float32 is computed exactly"),
         ({"steps": 129}, "too long"),
         ({"width": 24}, "no power of two"),
+        ({"values": 32}, "values of another width"),
         ({"dropout": 0.1}, "weights are dropped"),
     ],
 )
@@ -130,11 +131,12 @@ def test_other_attention_is_left_to_torch(change: dict[str, object], why: str, m
     device = "cpu" if why == "no GPU" else "meta"
     monkeypatch.setattr(short_attention, "DEVICE", "cuda" if device == "cpu" else "meta")
     query = torch.zeros(shape, dtype=change.get("dtype", torch.bfloat16), device=device)  # type: ignore[call-overload]
-    assert not short_attention.can_compute(query, query, float(str(change.get("dropout", 0.0))))
+    values = query.repeat(1, 1, 1, 2) if "values" in change else query
+    assert not short_attention.can_compute(query, query, values, float(str(change.get("dropout", 0.0))))
     fitting = torch.zeros(2, 3, 7, 16, dtype=torch.bfloat16, device=device)
-    assert short_attention.can_compute(fitting, fitting, 0.0) == (device == "meta")
+    assert short_attention.can_compute(fitting, fitting, fitting, 0.0) == (device == "meta")
     with torch.no_grad():
-        assert not short_attention.can_compute(fitting, fitting, 0.0)
+        assert not short_attention.can_compute(fitting, fitting, fitting, 0.0)
 
 
 @pytest.mark.parametrize(("causal", "padded"), [(False, True), (True, False), (False, False)])

@@ -79,7 +79,7 @@ def preset_of(words: list[str] | None) -> tuple[str, list[str]]:
 
     names = {AUTO, *preset_names()}  # these mean presets, also beside a file of that name
     others = [word for word in words or () if "=" not in word and word not in names and Path(word).suffix != ".toml"]
-    if texts := [word for word in others if Path(word).is_file()]:
+    if texts := [word for word in others if os.path.isfile(word)]:  # noqa: PTH113  of a long name pathlib complains
         raise SettingsError(
             f"{texts[0]}: is a file, and no preset; give texts with --source and --target, a table with --corpus",
             hint="regard train --source FILE --target FILE",

@@ -87,7 +87,8 @@ def pick_cells(
             wanted = " and ".join(names)
             raise DataError(
                 f"{path}: the first line names {', '.join(filter(None, header))}; say which are {wanted}, as columns: "
-                f"data.columns={','.join(name.upper() for name in names)}, or --columns where there is that option"
+                f"data.columns={','.join(name.upper() for name in names)}, or --columns where there is that option; "
+                f"if it is no header, data.columns={','.join(str(place + 1) for place in range(len(names)))}"
             )
         indices = list(range(len(names)))
     else:
@@ -114,10 +115,10 @@ def _other_mark(path: str, cells: Sequence[str]) -> str:
 
 def _is_header(cells: Sequence[str], wanted: int) -> bool:
     """Whether these are names of columns, two or more, all different; an index often has none. Of more columns than are
-    wanted, two usual names are enough."""
+    wanted, more than half must have usual names."""
     named = [cell for cell in cells if cell]
     usual = sum(cell in _USUAL or is_language(cell) for cell in named)
-    needed = len(named) if len(cells) <= wanted else min(2, len(named))
+    needed = len(named) if len(cells) <= wanted else len(named) // 2 + 1
     return 1 < len(named) == len(set(named)) and usual >= needed
 
 

@@ -27,7 +27,7 @@ from regard.decode.search import Ensemble, Hypothesis, SearchListener, of_like_l
 from regard.errors import DataError, SettingsError
 from regard.models.generator import EncoderDecoder
 from regard.nn.embeddings import longest_sequence
-from regard.text.reading import Passage, Reading, is_unspaced, read, whole
+from regard.text.reading import Passage, is_unspaced, read, whole
 from regard.text.sentences import Cut
 from regard.text.tokenizers import Tokenizers
 from regard.text.vectors import Vectors
@@ -96,6 +96,7 @@ class Part:
     target_word: int = 0  # and in the output
     number: int = 0  # of the text, from which its random numbers follow
     first: bool = True  # whether the output begins here
+    capitals: tuple[str, ...] = ()  # words never seen that are written in capitals, and may be read without
 
 
 @dataclass(frozen=True)
@@ -189,9 +190,11 @@ class TextSearch:
             if reading.left:
                 continue
             word = word_at(passage.text, start)
+            capitals = tuple(each.word for each in reading.unknown if lowered(each.word)[0] == CAPITALS)
             texts = [reading.text] if vectors else split(reading.text, lambda part: len(encode(part)), longest)
             for text in texts:
-                parts.append(Part(text, sentence=sentence, source_word=word, number=number, first=not parts))
+                where = Part(text, sentence=sentence, source_word=word, number=number, first=not parts)
+                parts.append(replace(where, capitals=capitals))
                 word += len(space_words(text))
         return parts
 
@@ -229,9 +232,7 @@ class TextSearch:
     def _copied(self, results: list[list[Output]]) -> list[list[Output]]:
         """Source words in the place of each <unk>."""
         parts = [each.parts[0] for outputs in results for each in outputs if UNK in each.parts[0].tokens]
-        copy = self.copy or (
-            lambda parts: [copied_in_order(self.tokenizers, part.source, part.tokens) for part in parts]
-        )
+        copy = self.copy or (lambda parts: [copied_in_order(self.tokenizers, part, part.tokens) for part in parts])
         texts = iter(copy(parts) if parts else [])
 
         def renamed(output: Output) -> Output:
@@ -337,19 +338,9 @@ def _different(outputs: list[Output]) -> list[Output]:
     return list(found.values())
 
 
-def _with_capitals(output: Output, reading: Reading) -> Output:
-    """Copied words in capitals as they were written, where they were read without (`read`): NATO, U.S."""
-    part, text = output.parts[0], output.text
-    for each in reading.unknown if UNK in part.tokens else ():
-        if lowered(each.word)[0] == CAPITALS:
-            text = re.sub(rf"(?<!\w){re.escape(each.word)}(?!\w)", each.word, text, flags=re.IGNORECASE)
-    return output if text == output.text else replace(output, text=text, parts=(replace(part, text=text),))
-
-
 def _joined(passage: Passage, outputs: list[Output]) -> Output:
     """One output of a text: its sentences where they were, with what is between them."""
     written: list[list[str]] = [[] for _ in passage.readings]
-    outputs = [_with_capitals(output, passage.readings[output.parts[0].sentence]) for output in outputs]
     for output in outputs:
         written[output.parts[0].sentence].append(output.text)
     pairs = zip(written, passage.cut.sentences, passage.readings, strict=True)
@@ -459,14 +450,16 @@ def _has_word(text: str, word: str) -> bool:
 # Words that a vocabulary does not have are copied from the source to the output as they are written.
 
 
-def unknown_words(tokenizers: Tokenizers, source: str) -> dict[int, str]:
+def unknown_words(tokenizers: Tokenizers, part: Part) -> dict[int, str]:
     """What each <unk> of a source stands for: the word as it is written, by the place of its piece."""
-    ids, pieces = tokenizers.source.encode(source), tokenizers.source.pieces(source)
+    ids, pieces = tokenizers.source.encode(part.source), tokenizers.source.pieces(part.source)
     marks = ["", *(piece if piece in MARKS else "" for piece in pieces)]
     target = tokenizers.target
     if isinstance(target, WordTokenizer) and target.case == "mark":  # the model writes marks for capitals itself
         marks = [""] * len(marks)
-    return {place: _written(pieces[place], marks[place]) for place, number in enumerate(ids) if number == UNK}
+    found = {place: _written(pieces[place], marks[place]) for place, number in enumerate(ids) if number == UNK}
+    capitals = {word.lower(): word for word in part.capitals}
+    return {place: capitals.get(word.lower(), word) for place, word in found.items()}
 
 
 def _written(piece: str, mark: str) -> str:
@@ -483,6 +476,6 @@ def copied(tokenizers: Tokenizers, tokens: Sequence[int], words: Sequence[str]) 
     return target.join(piece for piece in pieces if piece)
 
 
-def copied_in_order(tokenizers: Tokenizers, source: str, tokens: Sequence[int]) -> str:
+def copied_in_order(tokenizers: Tokenizers, part: Part, tokens: Sequence[int]) -> str:
     """The first <unk> becomes the first unknown word of the source, and so on: for models without attention."""
-    return copied(tokenizers, tokens, list(unknown_words(tokenizers, source).values()))
+    return copied(tokenizers, tokens, list(unknown_words(tokenizers, part).values()))

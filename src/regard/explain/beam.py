@@ -188,7 +188,7 @@ def _speller(predictor: Translator, outputs: Sequence[Output]) -> Spell:
     written = {output.parts[0].tokens: output.text for output in outputs}
     rest = predictor.tokenizers.target.decode
     if isinstance(predictor.tokenizers.target, WordTokenizer):
-        rest = partial(copied_in_order, predictor.tokenizers, outputs[0].parts[0].source)
+        rest = partial(copied_in_order, predictor.tokenizers, outputs[0].parts[0])
     return lambda tokens: written[key] if (key := tuple(tokens)) in written else rest(tokens)
 
 

@@ -387,17 +387,15 @@ class Attention(nn.Module):
         else:
             mask, square = _visible(memory, positions, causal, inside), False
         dropout = self.dropout.p if self.training else 0.0
-        if inside is None and square == causal and short_attention.can_compute(query, memory.keys, dropout):
-            queries, scale = self.score.queries(query), self.score.scale
-            return short_attention.attend(queries, memory.keys, memory.values, memory.mask, causal=causal, scale=scale)
+        given, scale = (self.score.queries(query), memory.keys, memory.values), self.score.scale
+        if inside is None and square == causal and short_attention.can_compute(*given, dropout):
+            return short_attention.attend(*given, memory.mask, causal=causal, scale=scale)
         return F.scaled_dot_product_attention(
-            self.score.queries(query),
-            memory.keys,
-            memory.values,
+            *given,
             attn_mask=mask,
             dropout_p=dropout,
             is_causal=square,
-            scale=self.score.scale,
+            scale=scale,
         )
 
     def _window(

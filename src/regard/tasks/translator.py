@@ -343,7 +343,7 @@ class Translator:
         for part, pair in zip(parts, self.attended(parts), strict=True):
             seen = pair.late if self.aligner.late else pair
             weights = self.aligner.weights(seen.cross)  # (T, S)
-            words = unknown_words(self.tokenizers, part.source)
+            words = unknown_words(self.tokenizers, part)
             left, chosen = set(words), []
             for place, token in enumerate(part.tokens):
                 if token == UNK:

@@ -157,7 +157,7 @@ _OPENED = re.compile(r"(?<!\w)['‘](?=\w)")  # no apostrophe: a word follows, a
 _CLOSED = re.compile(r"(?<=[,.!?…])['’](?=\s|$)")
 _PAUSES = ",:.!?…"  # what ends before a quotation mark, unless only a word or two are quoted
 _MARKS = re.compile(  # no hyphen, no 3:30, no 3–5; a tag as a whole
-    r"\s*(?:</?[a-zA-Z][^<>]*>|[;()\[\]{}—<>|]|[:–-]+(?=\s)|(?<=\s)[–-]+|(?<!\S)#+)+\s*"
+    r"(?:(?<!\s)\s+)?(?:</?[a-zA-Z][^<>\s]*(?:\s[^<>=]*=[^<>]*)?\s*/?>|[;()\[\]{}—<>|]|[:–-]+(?=\s)|(?<=\s)[–-]+|(?<!\S)#+)+\s*"
 )
 _NAMED = 10  # how many unknown words a remark lists
 
@@ -273,7 +273,7 @@ def read(text: str, known: KnownWords | None, *, plain: bool = False) -> Passage
     but *The king said, "The cat slept."* A word in capitals among others is then read without them, or the run would
     take the sentence for one in capitals. Quotation marks are not read: they stay where they are, around sentences and
     between a speaker and what is said; where they quote a part of a sentence, they are left out. Nor are brackets,
-    dashes, semicolons and colons: what stands between them is read by itself, and they stay.
+    tags, bars, dashes, semicolons and colons: what stands between them is read by itself, and they stay.
     """
     parts = cut_as_read(text, plain=plain)
     return Passage(text, parts, tuple(_read(sentence, known, plain=plain) for sentence in parts.sentences), known)
@@ -281,7 +281,7 @@ def read(text: str, known: KnownWords | None, *, plain: bool = False) -> Passage
 
 def cut_as_read(text: str, *, plain: bool) -> Cut:
     """The sentences of a text; for a ``plain`` run also what somebody says, and who says it, by themselves, and what
-    stands between brackets, dashes, semicolons and colons, which such a run has never seen."""
+    stands between brackets, tags, dashes, semicolons and the like, which such a run has never seen."""
     whole = cut(text)
     if not plain:
         return whole
@@ -300,7 +300,7 @@ def cut_as_read(text: str, *, plain: bool) -> Cut:
 
 
 def _spans_between_marks(sentence: str, start: int, end: int) -> list[tuple[int, int]]:
-    """Where the parts of a span are that brackets, dashes, semicolons and colons separate; all of it, if it quotes."""
+    """Where the parts of a span are that brackets, tags, dashes and the like separate; all of it, if it quotes."""
     inside = sentence[start:end]
     if not set(_QUOTES).isdisjoint(inside):
         return [(start, end)]

@@ -39,7 +39,7 @@ _RULES = r"""
   | (?<!{letter})(?:(?:jus|lors|puis|quoi)?qu|[cdjlmnst])['’](?={letter}) # l'ours: l' ours, qu'il: qu' il
   | (?<={letter})n['’]t(?!{letter})                                       # doesn't: does n't
   | (?<={letter})['’](?:s|re|ve|ll|d|m)(?!{letter})                       # bear's: bear 's, we'll: we 'll
-  | [$€£¥]\d+(?:[.,]\d+)*(?!{letter})                                     # $5 and €10,000 stay whole
+  | [$€£¥]\d++(?:[.,]\d++)*+(?!{letter})                                  # $5 and €10,000 stay whole
   | \d+(?:[.,:/\u00a0\u202f–-]\d+)+                                       # 3.14, 10,000, 10:30, 3/4/2024, 555-1234 too
   | (?<!{letter})(?:[^\W\d_]\.){{2,}}                                     # U.S. and p.m.
   | {letter}+?(?=n['’]t(?!{letter}))                                      # the part of doesn't before n't

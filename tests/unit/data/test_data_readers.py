@@ -106,6 +106,11 @@ def test_a_header_with_an_unusual_name_among_others_is_no_pair(tmp_path: Path) -
     assert list(chosen.rows(("source", "target"))) == [(2, ("ein Hund", "a dog"))]
 
 
+def test_a_first_row_with_names_of_languages_in_it_is_a_pair(tmp_path: Path) -> None:
+    (tmp_path / "pairs.tsv").write_text("ein Hund\ta dog\tde\ten\n", encoding="utf-8")
+    assert list(Corpus((str(tmp_path / "pairs.tsv"),)).rows(("source", "target"))) == [(1, ("ein Hund", "a dog"))]
+
+
 @pytest.mark.parametrize(("mark", "advice"), [(";", "commas here, not by semicolons"), ("\t", "read from a .tsv")])
 def test_cells_with_other_marks_between_them_are_told_what_to_do(mark: str, advice: str, tmp_path: Path) -> None:
     (tmp_path / "pairs.csv").write_text(f"ein Hund{mark}a dog\n", encoding="utf-8")

@@ -361,7 +361,7 @@ def test_a_trace_shows_the_words_that_were_copied(translator: Translator) -> Non
 
 def test_without_attention_unknown_words_are_copied_in_their_order(translator: Translator) -> None:
     chat = translator.tokenizers.target.id("chat")
-    copied = copied_in_order(translator.tokenizers, "the zyx ate qwx", (UNK, chat, UNK, UNK))
+    copied = copied_in_order(translator.tokenizers, Part("the zyx ate qwx"), (UNK, chat, UNK, UNK))
     assert copied == "zyx chat qwx"
 
 

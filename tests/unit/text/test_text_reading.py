@@ -62,6 +62,7 @@ def test_a_run_that_has_not_counted_its_words_marks_nothing(tmp_path: Path) -> N
         ("- The cat saw at 3:30 a well-read Bear.", ["The cat saw at 3:30 a well-read Bear."]),
         ("(The cat.)", ["The cat."]),
         ("<b>The cat</b> saw <a@b.org> | why.", ["The cat", "saw", "why."]),
+        ("The cat saw <the city and why> the Bear.", ["The cat saw", "the city and why", "the Bear."]),
         ("The cat saw #why at https://a.org/#b.", ["The cat saw", "why at https://a.org/#b."]),
         ('The Bear saw, "The cat; the city."', ['The Bear saw, "The cat; the city."']),
     ],
@@ -230,7 +231,7 @@ def test_a_copied_word_has_a_capital_where_the_model_wrote_its_mark() -> None:
     lines = ["The cat", "the dog"]
     both = WordTokenizer.learn(lines, case="mark")
     tokenizers = Tokenizers(both, both)
-    assert unknown_words(tokenizers, "Zorblax NATO iPhone") == {1: "zorblax", 3: "nato", 4: "iPhone"}
+    assert unknown_words(tokenizers, Part("Zorblax NATO iPhone")) == {1: "zorblax", 3: "nato", 4: "iPhone"}
     mark = both.id(CAPITAL)
     assert copied(tokenizers, [mark, UNK, both.id("cat"), UNK], ["zorblax", "wug"]) == "Zorblax cat wug"
 

@@ -67,6 +67,7 @@ def test_what_is_one_word_stays_one_word() -> None:
     assert split_words("शब्द\u200dसंधि") == ["शब्द\u200dसंधि"]
     amounts = ["$5", "€10,000.50", "10:30", "3/4/2024", "2024-03-04", "555-1234", "1990–1995", "U.S.", "p.m."]
     assert split_words(" ".join(amounts)) == amounts
+    assert split_words("$3.5bn") == ["$", f"{JOINER}3.5", f"{JOINER}bn"]
     assert split_words("well-known and/or 5m. a.") == [
         *("well", f"{JOINER}-", f"{JOINER}known", "and", f"{JOINER}/", f"{JOINER}or"),
         *("5m", f"{JOINER}.", "a", f"{JOINER}."),

@@ -346,6 +346,7 @@ def test_the_kind_of_step_follows_the_machine_and_the_settings(monkeypatch: pyte
     monkeypatch.setattr("regard.device.find_spec", lambda _: None)
     assert step_kind(train, gpu) == "graph"
     monkeypatch.setattr("regard.device.find_spec", lambda name: name)
+    monkeypatch.setattr("regard.device.Path.is_file", lambda _: True)
     monkeypatch.setattr("shutil.which", lambda name: name)
     assert step_kind(train, gpu) == "compiled-graph"
     assert step_kind(load_settings("lstm", "train.time='299s'").train, gpu) == "graph"

@@ -15,14 +15,17 @@ from torch import Tensor
 from regard.device import runs_programs
 
 LONGEST = 128  # steps and keys: a larger table would not fit into registers
-WIDTHS = (16, 32, 64, 128)  # of a head
+WIDTHS = (16, 32, 64)  # of a head: 128 would take 128 KB of shared memory, of which many GPUs have 99
 TYPES = (torch.bfloat16, torch.float16)
 DEVICE = "cuda"
 
 
-def can_compute(query: Tensor, keys: Tensor, dropout: float) -> bool:
-    """Whether these queries (B, H, T, K) and keys (B, H, S, K) are computed here: in training, without dropout."""
-    if query.device.type != DEVICE or query.dtype not in TYPES or keys.dtype != query.dtype or not runs_programs():
+def can_compute(query: Tensor, keys: Tensor, values: Tensor, dropout: float) -> bool:
+    """Whether contexts of queries (B, H, T, K), keys and values (B, H, S, K) are computed here: in training, without
+    dropout."""
+    if query.device.type != DEVICE or query.dtype not in TYPES or not runs_programs():
+        return False
+    if any(each.dtype != query.dtype or each.shape[3] != query.shape[3] for each in (keys, values)):
         return False
     fits = query.shape[2] <= LONGEST and keys.shape[2] <= LONGEST and query.shape[3] in WIDTHS
     return fits and torch.is_grad_enabled() and dropout == 0.0 and query.shape[0] == keys.shape[0]

@@ -104,7 +104,8 @@ def forward(
     rows, steps, heads, _ = query.shape
     made = query.new_empty(query.shape), query.new_empty(rows, heads, steps, dtype=torch.float32)
     sizes, how = _arguments(query, keys, values, mask, causal=causal)
-    _forward[(rows * heads,)](query, keys, values, _there(mask, query), *made, scale, *sizes, **how)
+    with torch.cuda.device_of(query):  # Triton starts programs on the current device
+        _forward[(rows * heads,)](query, keys, values, _there(mask, query), *made, scale, *sizes, **how)
     return made
 
 
@@ -117,7 +118,8 @@ def backward(
     made = query.new_empty(query.shape), keys.new_empty(keys.shape), values.new_empty(values.shape)
     sizes, how = _arguments(query, keys, values, mask, causal=causal)
     inputs = query, keys, values, _there(mask, query), out, normaliser, given.contiguous()
-    _backward[(rows * heads,)](*inputs, *made, scale, *sizes, **how)
+    with torch.cuda.device_of(query):
+        _backward[(rows * heads,)](*inputs, *made, scale, *sizes, **how)
     return made
 
 
