@@ -84,7 +84,7 @@ MISTAKES = {
     "texts in the place of a preset": (
         ["train", __file__, "{tmp}/x"],
         2,
-        "test_cli.py: is a file, and no preset; give texts with --source and --target, a table with --corpus\n",
+        "test_cli.py: is a file, and no preset; settings end in .toml, texts go with --source and --target, tables with --corpus\n",
     ),
     "a flag that is like none": (
         ["score", "x", "--limit", "3"],

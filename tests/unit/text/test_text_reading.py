@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from regard.decode.texts import copied, unknown_words
+from regard.decode.texts import Part, copied, unknown_words
 from regard.text import UNK, Tokenizers, WordTokenizer
 from regard.text.reading import COUNTED, KnownWords, Unknown, read, script_of
 from regard.text.vocabulary import Kind
