@@ -81,7 +81,8 @@ def preset_of(words: list[str] | None) -> tuple[str, list[str]]:
     others = [word for word in words or () if "=" not in word and word not in names and Path(word).suffix != ".toml"]
     if texts := [word for word in others if os.path.isfile(word)]:  # noqa: PTH113  of a long name pathlib complains
         raise SettingsError(
-            f"{texts[0]}: is a file, and no preset; settings end in .toml, texts go with --source and --target, tables with --corpus",
+            f"{texts[0]}: is a file, no preset; settings end in .toml, texts go with --source and --target, "
+            "tables with --corpus",
             hint="regard train --source FILE --target FILE",
         )
     first, *rest = words or [""]

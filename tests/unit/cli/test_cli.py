@@ -84,14 +84,15 @@ MISTAKES = {
     "texts in the place of a preset": (
         ["train", __file__, "{tmp}/x"],
         2,
-        "test_cli.py: is a file, and no preset; settings end in .toml, texts go with --source and --target, tables with --corpus\n",
+        "test_cli.py: is a file, no preset; settings end in .toml, texts go with --source and --target, "
+        "tables with --corpus\n",
     ),
     "a flag that is like none": (
         ["score", "x", "--limit", "3"],
         2,
         "--limit: no such option; known: --device, --help, --json, --on, --out, --quiet, --shard, --source, --target\n",
     ),
-    "a text behind a preset": (["train", "lstm", __file__], 2, "is a file, and no preset"),
+    "a text behind a preset": (["train", "lstm", __file__], 2, "is a file, no preset"),
     "a group without a verb": (["runs"], 2, "export"),
     "a number that is none": (
         ["translate", "x", "y", "--beam", "many"],
