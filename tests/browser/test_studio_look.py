@@ -461,6 +461,7 @@ def test_the_lines_between_the_words_have_the_weights_of_the_heat_map(page: Page
     assert found["links"]
     for link in found["links"]:
         assert link["weight"] == pytest.approx(picture["values"][link["row"] * wide + link["column"]])
+    until(page, "document.querySelector('.lines path')")  # lines are drawn when the words have their places
     widths = page.evaluate(
         "[...document.querySelectorAll('.lines path')].map(line => parseFloat(line.style.strokeWidth))"
     )
