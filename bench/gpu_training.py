@@ -2,7 +2,7 @@
 
     python bench/gpu_training.py DATA [--tokens 8192 32768] [--pairs 60000] [--rounds 5] [--ledger]
     python bench/gpu_training.py --tokens 32768 --profile "graph, compiled"          # where a step's time goes
-    python bench/gpu_training.py --tokens 32768 --kinds "graph, compiled" "graph, compiled, torch"
+    python bench/gpu_training.py --tokens 32768 --kinds "graph, compiled" "graph, compiled, torch, drawn"
 
 DATA has train.de.gz and train.en.gz; without it, rows are random, in eight shapes from 16 to 128 tokens. All
 contestants begin as the same Marian model (6+6 layers, width 512, feed-forward 1024, 8,000 joint pieces) and see the
@@ -12,7 +12,8 @@ tokens per second, with the spread. Before that, with dropout off, each takes th
 weights, and the losses are printed beside one another. What capturing and compiling cost is shown by itself.
 
 A kind may say more: `cudnn` and `efficient` allow only these kernels of attention, and flash attention, which takes no
-mask; with `torch` it chooses. Without any of them, short sequences are computed by `nn.fast.short_attention`.
+mask; with `torch` it chooses. Without any of them, short sequences are computed by `nn.fast.short_attention`. With
+`drawn`, dropout is torch's also where it is compiled, which draws a number for each feature.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import torch
 import torch.nn.functional as F
@@ -38,6 +40,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 import regard
 from regard.convert.huggingface import from_transformers
 from regard.data.batches import Batches, menu_for
+from regard.nn.fast import dropout as fast_dropout
 from regard.nn.fast import short_attention
 from regard.nn.fast.dropout import Dropout
 from regard.runs.folder import Run
@@ -110,7 +113,6 @@ def plain_loop(dropout: float) -> Take:
 def regard_step(kind: str, dropout: float, task: TranslateTask) -> Take:
     """One of Regard's steps, from the weights that the plain loop begins with."""
     words = kind.split(", ")
-    named = [word for word in words if word in KERNELS]
     torch._dynamo.reset()  # the kernels of attention are chosen when a layer is compiled
     model = from_transformers(marian(0.0))[0].to(CUDA)
     for module in model.modules():
@@ -128,7 +130,7 @@ def regard_step(kind: str, dropout: float, task: TranslateTask) -> Take:
     def take(batch: Tensors) -> Tensor:
         nonlocal number
         number += 1
-        with attention_by(named[0]) if named else contextlib.nullcontext():
+        with torchs_own(words):
             taken = step([batch], float((batch.target_out != 0).sum()), RATE, number)
         return torch.as_tensor(taken.loss)
 
@@ -136,15 +138,18 @@ def regard_step(kind: str, dropout: float, task: TranslateTask) -> Take:
 
 
 @contextlib.contextmanager
-def attention_by(kernels: str) -> Iterator[None]:
-    """Only these kernels of torch's compute attention."""
-    allowed, longest = KERNELS[kernels], short_attention.LONGEST
-    short_attention.LONGEST = 0
-    try:
-        with contextlib.nullcontext() if allowed is None else sdpa_kernel(allowed):
-            yield
-    finally:
-        short_attention.LONGEST = longest
+def torchs_own(words: list[str]) -> Iterator[None]:
+    """What the words name is computed by torch: attention by some of its kernels, dropout."""
+    named = [word for word in words if word in KERNELS]
+    allowed = KERNELS[named[0]] if named else None
+    with contextlib.ExitStack() as changed:
+        if named:
+            changed.enter_context(patch.object(short_attention, "LONGEST", 0))
+        if allowed:
+            changed.enter_context(sdpa_kernel(allowed))
+        if "drawn" in words:
+            changed.enter_context(patch.object(fast_dropout, "by_hash", F.dropout))
+        yield
 
 
 def prepare(data: Path, pairs: int, folder: Path) -> TranslateTask:

@@ -156,10 +156,8 @@ EUROPARL: dict[str, tuple[int, tuple[str, ...]]] = {  # of rotary positions and 
     "200s": (200, ("model.dropout=0.2",)),
     "200s-rate": (200, ("model.dropout=0.2", "train.rate=2e-3")),
     "200s-less-dropout": (200, ("model.dropout=0.1",)),
-    "200s-muon": (200, ("model.dropout=0.1", *MUON)),
-    "200s-muon-rate": (200, ("model.dropout=0.1", "train.rate=2e-3", *MUON)),
-    "600s-rdrop": (600, ("model.dropout=0.2", RDROP)),
-    "600s-rdrop-muon": (600, ("model.dropout=0.2", RDROP, *MUON)),
+    "200s-muon": (200, ("model.dropout=0.15", "train.rate=2e-3", *MUON)),
+    "600s-rdrop-muon": (600, ("model.dropout=0.2", "train.rate=2e-3", RDROP, *MUON)),
 }
 
 

@@ -199,10 +199,12 @@ class Task(nn.Module, ABC):
 
     def compile_parts(self, backend: str = "inductor") -> None:
         """Compile the parts that a model repeats, each by itself: one compilation does for all that are alike."""
-        from torch._inductor import config as inductor  # takes seconds
+        from torch._dynamo import config as dynamo  # takes seconds
+        from torch._inductor import config as inductor
 
         self.compiled = True
         shapes.use_duck_shape = False  # lengths that happen to be equal at first need not stay so
+        dynamo.specialize_float = True  # of a part no number changes: as variables they have it traced twice
         # Row and column sums of a norm's gradient in one kernel take more than twice the time of two kernels.
         inductor.triton.mix_order_reduction = False
         for message in NOTES:

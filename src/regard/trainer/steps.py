@@ -235,6 +235,8 @@ class EagerStep(TrainStep):
         if self.device.type == "cpu":
             memory.keep_freed()
         self.static = compiled
+        if compiled:
+            torch._dynamo.config.specialize_float = False  # a task's progress changes
         self.loss: Any = torch.compile(self.task, dynamic=True, backend=self.backend) if compiled else self.task
         alone = self.device.type == "cpu" and self.workers.world == 1 and not compiled
         self.parts = Parts.of(self.task, self._loss) if alone else None
