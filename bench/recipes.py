@@ -40,7 +40,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 CONFIGS = Path(__file__).parent.parent / "configs"
-PENALTIES = (0.6, 1.0, 1.4)  # of length, of which the best is chosen on the validation text
+PENALTIES = (0.6, 1.0, 1.4, 2.0, 3.0)  # of length, of which the best is chosen on the validation text
 IN_TURN = 3  # processes at once where the GPU serves them in turn: more would only end later
 PIECE = 15 << 20  # bytes of a part of a packed run at the most
 STARTS, MEASURES = 12.0, 15.0  # seconds that a process needs before its first step, and a measurement, at the most
@@ -146,6 +146,7 @@ def timed() -> list[Job]:
                 name=name,
                 settings=(f"train.time={seconds}s", "train.validate_every=100000", *ROTARY, *more),
                 seconds=seconds,
+                packed=seconds > 200,
             )
             for name, (seconds, more) in EUROPARL.items()
         ),

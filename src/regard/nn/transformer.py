@@ -142,6 +142,8 @@ class DecoderLayer(nn.Module):
         new = self.attention.remember(x, first=first, asks=True, observer=watch)
         longer = past.append(new.keys, new.values)
         memory = Memory(*longer.view(), asked=new.asked)
+        if torch.compiler.is_compiling():  # for training, where nothing follows: else zeros are made as its gradient
+            longer = Cache().append(*(part.detach() for part in longer.view()))
         return self.attention(x, memory, first=first, causal=True, observer=watch), longer
 
     def _ask(self, source: Memory, first: int, observer: Observer) -> Callable[[Tensor], Tensor]:
