@@ -97,7 +97,7 @@ ABLATION: dict[str, tuple[bool, tuple[str, ...]]] = {  # whether a row is read t
     "rotary-rdrop": (True, (*ROTARY, RDROP)),
     "sampling": (False, (*PAPER, "text.sampling=true")),
     "simcut": (True, (*PAPER, "train.consistency={kind='simcut', weight=1.0}")),
-    "muon": (False, (*PAPER, *MUON)),
+    "muon": (False, (*PAPER, *MUON, "train.weight_decay=0.2")),
     "small-vocabulary": (False, (*PAPER, "text.size=4000")),
     "attention-dropout": (False, (*PAPER, "model.attention_dropout=0.1")),
 }
@@ -146,7 +146,7 @@ def timed() -> list[Job]:
                 name=name,
                 settings=(f"train.time={seconds}s", "train.validate_every=100000", *ROTARY, *more),
                 seconds=seconds,
-                packed=seconds > 200,
+                packed=True,
             )
             for name, (seconds, more) in EUROPARL.items()
         ),
@@ -157,8 +157,8 @@ EUROPARL: dict[str, tuple[int, tuple[str, ...]]] = {  # of rotary positions and 
     "200s": (200, ("model.dropout=0.2",)),
     "200s-rate": (200, ("model.dropout=0.2", "train.rate=2e-3")),
     "200s-less-dropout": (200, ("model.dropout=0.1",)),
-    "200s-muon": (200, ("model.dropout=0.15", "train.rate=2e-3", *MUON)),
-    "600s-rdrop-muon": (600, ("model.dropout=0.2", "train.rate=2e-3", RDROP, *MUON)),
+    "200s-muon": (200, ("model.dropout=0.15", "train.rate=2e-3", "train.weight_decay=0.1", *MUON)),
+    "600s-rdrop-muon": (600, ("model.dropout=0.2", "train.rate=2e-3", "train.weight_decay=0.05", RDROP, *MUON)),
 }
 
 
