@@ -133,7 +133,7 @@ def _look(translator: Translator, one: Translation, *, heads: bool) -> Look:
     aligner = translator.aligner
     folded = fold(aligner.weights(aligner.rows(trace).cross), trace.target, trace.source)
     title, names = aligner.describe(), (folded.rows, folded.columns)
-    attention = HeatMap(title, *names, _rounded(folded.weights), title, "output", "source", sums=True)
+    attention = HeatMap(title, *names, _rounded(folded.weights), title, "source", sums=True)
     count = trace.cross.shape[0] * trace.cross.shape[1]
     return Look(
         one.source, one.text, (*measured, attention, *masked), _heads(trace) if heads and count > 1 else (), count
@@ -155,7 +155,7 @@ def _gradient(translator: Translator, trace: Trace) -> HeatMap:
 def _effect(title: str, rows: tuple[str, ...], columns: tuple[str, ...], weights: Tensor, unit: str) -> HeatMap:
     """Positive and negative effects, on a scale up to the largest."""
     values = _rounded(weights)
-    return reaching(HeatMap(title, rows, columns, values, title, "output", "source", "diverging", unit=unit))
+    return reaching(HeatMap(title, rows, columns, values, title, "source", "diverging", unit=unit))
 
 
 def _heads(trace: Trace) -> tuple[HeatMap, ...]:

@@ -90,7 +90,6 @@ class Attribution(OfSentence):
             columns=columns,
             values=numbers(values),
             origin=self.origin + error,
-            row_name="output",
             column_name="read so far" if columns is self.read and columns is not self.columns else "source",
             scale="sequential" if share or self.method == "saliency" else "diverging",
             sums=share,
