@@ -113,13 +113,13 @@ def read(package: Package) -> Foreign:
     return Foreign(settings, family.weights(*ids), tokenizers, origin)
 
 
-def from_transformers(model: PreTrainedModel) -> tuple[EncoderDecoder, Ids, Ids]:
+def from_transformers(model: PreTrainedModel, unknown: int | None = None) -> tuple[EncoderDecoder, Ids, Ids]:
     """A model of `transformers` as ours, with equal logits for equal tokens, and the ids of source and target."""
     config = {**model.config.to_dict(), "model_type": model.config.model_type}
     weights = {name: tensor.cpu() for name, tensor in model.state_dict().items()}
     family = _family(_Loaded(weights), str(config["model_type"]), config)
     sizes = (family.shape(family.embedding(side))[0] for side in ("encoder", "decoder"))
-    source, target = (_ids([str(number) for number in range(size)], config, None) for size in sizes)
+    source, target = (_ids([str(number) for number in range(size)], config, unknown) for size in sizes)
     settings = settled({"model": _model(config, family)}, family.where)
     made = build.encoder_decoder(settings.model, len(source.pieces), len(target.pieces))
     made = made.to(next(model.parameters()).dtype)  # before weights are copied, so that float64 is not rounded

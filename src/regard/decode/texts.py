@@ -128,11 +128,6 @@ class TextSearch:
     def model(self) -> EncoderDecoder | Ensemble:
         return self.searcher.model
 
-    @property
-    def budget(self) -> int:
-        """Padded tokens times hypotheses in a batch."""
-        return CPU_BUDGET if self.device.type == "cpu" else BUDGET
-
     @cached_property
     def most(self) -> int | None:
         """Tokens that the model can read or write, where it has only so many positions."""
@@ -144,6 +139,7 @@ class TextSearch:
         options: Options,
         *,
         numbers: Sequence[int] | None = None,
+        budget: int | None = None,
         listener: SearchListener | None = None,
     ) -> list[list[Output]]:
         """Each text's outputs, best first. Sampling draws by the ``numbers`` of the texts, else by 0, 1, ….
@@ -156,8 +152,9 @@ class TextSearch:
         training = self.model.training
         if training:  # `eval` visits every module, which takes as long as a short text
             self.model.eval()
+        budget = budget or (CPU_BUDGET if self.device.type == "cpu" else BUDGET)
         try:
-            outputs = iter(self._search_all(list(chain(*parts)), options, listener))
+            outputs = iter(self._search_all(list(chain(*parts)), options, budget, listener))
         finally:
             if training:
                 self.model.train()
@@ -203,7 +200,9 @@ class TextSearch:
 
     # From parts to outputs
 
-    def _search_all(self, parts: list[Part], options: Options, listener: SearchListener | None) -> list[list[Output]]:
+    def _search_all(
+        self, parts: list[Part], options: Options, budget: int, listener: SearchListener | None
+    ) -> list[list[Output]]:
         """One list for each part. Only where a source has unknown words to copy, <unk> may be written."""
         results: list[list[Output]] = [[] for _ in parts]
         sources = [self.tokenizers.read(part.source) for part in parts]
@@ -214,7 +213,7 @@ class TextSearch:
             wanted = replace(options, rule=replace(options.rule, unknown=True)) if with_unknown else options
             own = [parts[row] for row in rows], [sources[row] for row in rows]
             required = _Requirements(self.tokenizers, wanted, *own, self.most)
-            for row, hypotheses in zip(rows, self._search_alike(required, listener), strict=True):
+            for row, hypotheses in zip(rows, self._search_alike(required, budget, listener), strict=True):
                 results[row] = [self._output(parts[row], each) for each in hypotheses]
         return self._copied(results) if any(unknown) else results
 
@@ -244,29 +243,33 @@ class TextSearch:
 
         return [[renamed(each) for each in outputs] for outputs in results]
 
-    def _search_alike(self, required: _Requirements, listener: SearchListener | None) -> list[list[Hypothesis]]:
+    def _search_alike(
+        self, required: _Requirements, budget: int, listener: SearchListener | None
+    ) -> list[list[Hypothesis]]:
         """The outputs of the engine and, for parts that it leaves, of our own search."""
         left = list(range(len(required.parts)))
         results: dict[int, list[Hypothesis]] = {}
         if listener is None:
             check_cancelled()
             if self.searcher.serves(required.options):
-                results = self._without_forbidden(left, required, partial(self._ask, required))
+                results = self._without_forbidden(left, required, partial(self._ask, required, budget))
                 left = [row for row in left if not results[row]]
         lengths = [len(required.sources[row]) for row in left]
-        for group in of_like_length(lengths, self.budget // required.options.rule.rows):
+        for group in of_like_length(lengths, budget // required.options.rule.rows):
             rows = [left[place] for place in group]
             results |= self._without_forbidden(rows, required, partial(self._search, required, listener))
         return [results[row] for row in range(len(required.parts))]
 
-    def _ask(self, required: _Requirements, rows: list[int], constraints: list[Constraint]) -> list[list[Hypothesis]]:
+    def _ask(
+        self, required: _Requirements, budget: int, rows: list[int], constraints: list[Constraint]
+    ) -> list[list[Hypothesis]]:
         """The engine's outputs of some rows; none for what it leaves to our own search."""
         assert self.searcher.engine is not None
         return self.searcher.engine.search(
             [required.sources[row] for row in rows],
             [required.limits[row] for row in rows],
             required.options.rule,
-            self.budget,
+            budget,
             constraints=constraints,
             numbers=[required.parts[row].number for row in rows],
         )

@@ -108,6 +108,7 @@ def replay(
     spelling: Spelling = PLAIN,
     detail: Detail = "usual",
     logits: bool = False,
+    top: int = TOP,
 ) -> Trace:
     """One recorded pass over a source and its finished output.
 
@@ -126,7 +127,7 @@ def replay(
     log_probabilities = scores.log_softmax(-1)
     chosen = log_probabilities.argmax(-1) if target_ids is None else _targets(target_ids, log_probabilities)
     own = log_probabilities.gather(1, chosen[:, None])  # (T, 1)
-    best = log_probabilities.topk(min(TOP, log_probabilities.shape[1]))
+    best = log_probabilities.topk(min(top, log_probabilities.shape[1]))
     tensors = {name: _in_order(model, name, watch[name][0]) for name in watch.names()}
     source = spell(source_ids, spelling.source, spelling.source_text)
     return Trace(

@@ -141,9 +141,9 @@ def load_run(
     return task_of(run.settings.task).load(run, torch.device(device), checkpoint_name)
 
 
-def load_predictor(folder: str | Path, device: str = "cpu") -> Trained:
+def load_predictor(folder: str | Path, device: str = "cpu", *, checkpoint_name: str | None = None) -> Trained:
     """`load_run`, for what can be asked only of a run with words."""
-    return of_words(load_run(folder, device), folder)
+    return of_words(load_run(folder, device, checkpoint_name=checkpoint_name), folder)
 
 
 def of_words(found: AnyTrained, name: str | Path) -> Trained:

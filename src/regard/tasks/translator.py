@@ -234,7 +234,9 @@ class Translator:
                 _ = translation.attention
         return translations[0] if isinstance(texts, str) else translations
 
-    def stream(self, texts: Iterable[str], options: Options | None = None, *, first: int = 0) -> Iterator[Translation]:
+    def stream(
+        self, texts: Iterable[str], options: Options | None = None, *, budget: int | None = None, first: int = 0
+    ) -> Iterator[Translation]:
         """Translate texts in order; no more than a chunk of them is held in memory.
 
         ``first`` is the number of the first text: sampling draws by numbers.
@@ -243,7 +245,7 @@ class Translator:
         together = CHUNK if self.device.type == "cpu" else GPU_CHUNK
         while chunk := list(islice(waiting, together)):
             numbers = range(number, number := number + len(chunk))
-            for text, outputs in zip(chunk, self.search(chunk, options, numbers=numbers), strict=True):
+            for text, outputs in zip(chunk, self.search(chunk, options, numbers=numbers, budget=budget), strict=True):
                 yield Translation(text, tuple(outputs), self)
 
     # Looking
