@@ -12,12 +12,10 @@ gold links. ``--ledger`` appends the result to bench/ledger.jsonl.
 from __future__ import annotations
 
 import argparse
-import json
-import os
 from dataclasses import asdict, replace
-from datetime import date
 from pathlib import Path
 
+from ledger import enter
 from regard.cli.display import display
 from regard.explain.alignment import Aligner, attend, choose, choose_without_gold, sides
 from regard.explain.trace import Side
@@ -28,7 +26,6 @@ from regard.tasks.load import load
 from regard.tasks.translator import Translator
 from regard.trainer import start as training
 
-LEDGER = Path(__file__).parent / "ledger.jsonl"
 PLAIN = ("data.riddles=0.0", "train.steps=2000")
 CHOSEN_ON, TESTED, BLIND = 300, 1000, 40
 Pairs = list[tuple[Side, Side]]
@@ -86,9 +83,7 @@ def main() -> None:
                 figures = f"{found['error_rate']:>7.4f}{found['precision']:>11.3f}{found['recall']:>8.3f}"
                 print(f"  {name:32}{figures}   {found['aligner']}")
         if arguments.ledger:
-            with LEDGER.open("a", encoding="utf-8") as ledger:
-                where = {"bench": "alignment", "date": str(date.today()), "device": f"{os.cpu_count()} CPU cores"}
-                ledger.write(json.dumps(where | result | {"command": "python bench/alignment.py"}) + "\n")
+            enter("alignment", result, "python bench/alignment.py --ledger")
 
 
 if __name__ == "__main__":

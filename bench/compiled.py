@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import platform
 import statistics
 import tempfile
 import time
@@ -22,6 +21,7 @@ import torch
 from torch._dynamo.utils import counters
 
 import regard
+from ledger import enter
 from regard.data.batches import Batches
 from regard.runs.folder import Run
 from regard.tasks.task import Task, Tensors
@@ -29,7 +29,6 @@ from regard.trainer.optimizer import make_optimizer
 from regard.trainer.start import open_task
 from regard.trainer.steps import EagerStep
 
-LEDGER = Path(__file__).parent / "ledger.jsonl"
 SETTINGS = (
     *("data.corpus='fable:fr'", "data.pairs=4000", "text.tokenizer=word", "text.joint=false"),
     *("model.tie=target", "model.dropout=0.0"),
@@ -98,11 +97,8 @@ def main() -> None:
         result = measure(preset, options.batch, options.rounds)
         print(json.dumps(result), flush=True)
         if options.ledger:
-            where = {"torch": torch.__version__, "machine": platform.processor() or platform.machine()}
-            record = {"bench": "compiled", "date": time.strftime("%Y-%m-%d"), "threads": torch.get_num_threads()}
-            command = "python bench/compiled.py --ledger"
-            with LEDGER.open("a", encoding="utf-8") as ledger:
-                ledger.write(json.dumps({**record, **where, **result, "command": command}) + "\n")
+            about = {"threads": torch.get_num_threads(), "torch": torch.__version__}
+            enter("compiled", about | result, "python bench/compiled.py --ledger")
 
 
 if __name__ == "__main__":

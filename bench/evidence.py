@@ -19,8 +19,6 @@ All of it must hold for every seed: one table is printed for each, and the exit 
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import sys
 import tempfile
 import time
@@ -28,6 +26,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ledger import enter
 from regard.cli.display import display
 from regard.explain.attribution import word_map
 from regard.explain.meaning import cosines, find, meaning
@@ -38,7 +37,6 @@ from regard.tasks.load import load
 from regard.tasks.translator import Translator
 from regard.trainer import start as training
 
-LEDGER = Path(__file__).parent / "ledger.jsonl"
 TESTED, MASKED, GOOD = 400, 50, 0.8  # sentences; how many of them are masked too; how often right is often
 CAT = "The black cat ate the mouse."
 LINKS = {(0, 0), (1, 2), (2, 1), (3, 3), (3, 4), (4, 5), (5, 6)}
@@ -152,13 +150,13 @@ def table(title: str, claims: Sequence[Claim]) -> str:
     return "\n".join([title, *lines])
 
 
-def record(claims: Sequence[Claim], seed: int | None, took: int | None) -> str:
-    """A line of the ledger."""
-    about = {"bench": "evidence", "date": time.strftime("%Y-%m-%d"), "device": f"{os.cpu_count()} CPU cores"}
-    shown = {claim.name: {"found": claim.found, "right": claim.right} for claim in claims}
-    given = "--run FOLDER" if seed is None else f"--seeds {seed}"
-    rest = {"train_seconds": took, "claims": shown, "command": f"python bench/evidence.py {given} --ledger"}
-    return json.dumps({**about, **({} if seed is None else {"seed": seed}), **rest}, ensure_ascii=False)
+def holds(title: str, claims: Sequence[Claim], about: dict[str, int], given: str, *, ledger: bool) -> bool:
+    """Print a table, enter it if asked to, and say whether all of it is right."""
+    print(table(title, claims), flush=True)
+    if ledger:
+        shown = {claim.name: {"found": claim.found, "right": claim.right} for claim in claims}
+        enter("evidence", {**about, "claims": shown}, f"python bench/evidence.py {given} --ledger")
+    return all(claim.right for claim in claims)
 
 
 def main() -> int:
@@ -168,22 +166,14 @@ def main() -> int:
     parser.add_argument("--device", default="cpu", help="where to train: cpu or cuda")
     parser.add_argument("--ledger", action="store_true")
     arguments = parser.parse_args()
-    lines, right = [], True
+    right = True
     with tempfile.TemporaryDirectory() as folder:
-        seeds = [] if arguments.run else [int(seed) for seed in arguments.seeds.split(",")]
-        for seed in seeds:
+        for seed in [] if arguments.run else map(int, arguments.seeds.split(",")):
             claims, took = trained(Path(folder), seed, arguments.device)
-            lines.append(record(claims, seed, took))
-            print(table(f"seed {seed}, {took} s", claims), flush=True)
-            right &= all(claim.right for claim in claims)
+            about = {"seed": seed, "train_seconds": took}
+            right &= holds(f"seed {seed}, {took} s", claims, about, f"--seeds {seed}", ledger=arguments.ledger)
         for run in arguments.run or ():
-            claims = claims_of(run)
-            lines.append(record(claims, None, None))
-            print(table(str(run), claims), flush=True)
-            right &= all(claim.right for claim in claims)
-    if arguments.ledger:
-        with LEDGER.open("a", encoding="utf-8") as ledger:
-            ledger.writelines(f"{line}\n" for line in lines)
+            right &= holds(str(run), claims_of(run), {}, "--run FOLDER", ledger=arguments.ledger)
     return not right
 
 

@@ -9,20 +9,17 @@ the ratios. ``--ledger`` appends the result to bench/ledger.jsonl.
 from __future__ import annotations
 
 import argparse
-import json
-import platform
 import statistics
 import time
-from pathlib import Path
 
 import torch
 from torch import Tensor
 
 import regard
+from ledger import enter
 from regard.models.generator import EncoderDecoder
 from regard.nn.observe import UNOBSERVED, Observer
 
-LEDGER = Path(__file__).parent / "ledger.jsonl"
 PRESETS = ["lstm", "lstm-deep", "bahdanau", "luong-general", "transformer-tiny", "transformer-small"]
 
 
@@ -78,12 +75,8 @@ def main() -> None:
         result = measure(preset, arguments.rounds)
         print(f"{preset:20}{result['forward']:>9}{result['train']:>10}")
         if arguments.ledger:
-            where = {"torch": torch.__version__, "machine": platform.processor() or platform.machine()}
-            record = {"bench": "fused", "date": time.strftime("%Y-%m-%d"), "threads": torch.get_num_threads()}
-            with LEDGER.open("a", encoding="utf-8") as ledger:
-                ledger.write(
-                    json.dumps({**record, **where, **result, "command": "python bench/fused.py --ledger"}) + "\n"
-                )
+            about = {"threads": torch.get_num_threads(), "torch": torch.__version__}
+            enter("fused", about | result, "python bench/fused.py --ledger")
 
 
 if __name__ == "__main__":

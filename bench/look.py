@@ -21,7 +21,6 @@ import statistics
 import sys
 import tempfile
 import time
-from datetime import date
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -29,6 +28,7 @@ from urllib.parse import urlencode
 from playwright.sync_api import sync_playwright
 
 import corpora_for_tests as small
+from ledger import enter
 from regard.explain.alignment import Aligner
 from regard.trainer.start import start
 from serving import on_a_port
@@ -39,7 +39,6 @@ OUTPUT = " ".join((["le", "chat", "noir", "a", "mangé", "une", "souris"] * 9)[:
 MOVES = 400
 ZOOMED = ("encoder.5", "encoder.5.self", "encoder.5.self/3", "encoder.5.self", "encoder.5", "")
 ROUNDS = 4
-LEDGER = Path(__file__).parent / "ledger.jsonl"
 
 # Each move begins with a mark in the trace, and waits until its frame is drawn.
 HOVER = """
@@ -68,10 +67,8 @@ def main() -> None:
             found = measure(address)
     print(json.dumps(found, indent=2))
     if "--ledger" in sys.argv[1:]:
-        record = {"bench": "look", "date": date.today().isoformat(), "load": round(os.getloadavg()[0], 1)}
-        command = "PYTHONPATH=src:tests python bench/look.py --ledger"
-        with LEDGER.open("a", encoding="utf-8") as ledger:
-            ledger.write(json.dumps({**record, **found, "command": command}) + "\n")
+        about = {"load": round(os.getloadavg()[0], 1)}
+        enter("look", about | found, "PYTHONPATH=src:tests python bench/look.py --ledger")
 
 
 def measure(address: str) -> dict[str, Any]:

@@ -17,22 +17,20 @@ import argparse
 import ast
 import gc
 import importlib
-import json
-import platform
 import statistics
 import sys
 import time
 from collections.abc import Callable, Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import torch
 from torch import Tensor
 
-LEDGER = Path(__file__).parent / "ledger.jsonl"
+from ledger import enter
+
 PRESETS = ["lstm", "bahdanau", "transformer-tiny", "transformer-small"]
 REWRITTEN = ("regard.nn.", "regard.models.")
 BOUND = 1.01
@@ -214,11 +212,8 @@ def main() -> int:
             print(f"{preset:20}{name:9}{numbers}{counted}")
             worst = max(worst, float(result[name]))  # type: ignore[arg-type]
         if arguments.ledger:
-            where = {"torch": torch.__version__, "machine": platform.processor() or platform.machine()}
-            record = {"bench": "observer", "date": time.strftime("%Y-%m-%d"), "threads": torch.get_num_threads()}
-            with LEDGER.open("a", encoding="utf-8") as ledger:
-                command = {"command": f"python bench/observer.py --rounds {arguments.rounds} --ledger"}
-                ledger.write(json.dumps({**record, **where, **result, **command}) + "\n")
+            about = {"threads": torch.get_num_threads(), "torch": torch.__version__}
+            enter("observer", about | result, f"python bench/observer.py --rounds {arguments.rounds} --ledger")
     print(f"worst median {worst:.4f}: {'within' if worst <= BOUND else 'above'} the bound")
     return worst > BOUND
 

@@ -11,8 +11,6 @@ the result to bench/ledger.jsonl.
 from __future__ import annotations
 
 import argparse
-import json
-import platform
 import statistics
 import sys
 import tempfile
@@ -21,6 +19,7 @@ from pathlib import Path
 
 import torch
 
+from ledger import enter
 from regard import encoder_decoder, load_settings
 from regard.decode.rules import Beam
 from regard.decode.search import search
@@ -29,7 +28,6 @@ from regard.explain.trace import DESCRIPTION, TENSORS
 from regard.models.generator import EncoderDecoder
 from regard.text.vocabulary import END
 
-LEDGER = Path(__file__).parent / "ledger.jsonl"
 PRESET, SIZE, LENGTH, BEAM, THREADS = "transformer-base", 8000, 60, 5, 2
 SECONDS, MEGABYTES = 1.5, 5.0
 
@@ -82,11 +80,8 @@ def main() -> int:
     good = float(str(found["together_s"])) < SECONDS and float(str(found["megabytes"])) < MEGABYTES
     print(f"bounds: {SECONDS} s, {MEGABYTES} MB: {'within' if good else 'above'}")
     if arguments.ledger:
-        where = {"torch": torch.__version__, "machine": platform.processor() or platform.machine(), "threads": THREADS}
-        record = {"bench": "trace", "date": time.strftime("%Y-%m-%d"), **where, **found}
-        with LEDGER.open("a", encoding="utf-8") as ledger:
-            command = {"command": f"python bench/trace.py --rounds {arguments.rounds} --ledger"}
-            ledger.write(json.dumps({**record, **command}) + "\n")
+        about = {"threads": THREADS, "torch": torch.__version__}
+        enter("trace", about | found, f"python bench/trace.py --rounds {arguments.rounds} --ledger")
     return not good
 
 

@@ -97,9 +97,9 @@ def tree() -> Searched:
 def by_hand() -> RunReport:
     rows, columns = ("le", "chat", NASTY), ("the", "cat", "الفأر")
     weights = ((0.9, 0.1, 0.0), (0.1, 0.8, 0.1), (0.0, 0.25, 0.75))
-    title, masked, names = "layer 1, head 1", "effect of masking", ("output", "source")
-    attention = HeatMap(title, rows, columns, weights, title, *names, sums=True)
-    effects = HeatMap(masked, rows, columns, ((2.0, -1.0, 0.0),) * 3, masked, *names, "diverging", unit="nats")
+    title, masked = "layer 1, head 1", "effect of masking"
+    attention = HeatMap(title, rows, columns, weights, title, "source", sums=True)
+    effects = HeatMap(masked, rows, columns, ((2.0, -1.0, 0.0),) * 3, masked, "source", "diverging", unit="nats")
     effect = reaching(effects)
     head = HeatMap(title, rows, columns, weights, title)
     return RunReport(

@@ -95,6 +95,7 @@ ASKED: dict[str, list[Ask]] = {
     "post /api/v1/importance": about(text=CAT),
     "post /api/v1/gates": about(text=CAT),
     "post /api/v1/map": about(text=CAT),
+    "post /api/v1/forecast": about(text="[[1], [2], [3]]"),  # no run here forecasts: the complaint is the answer
     "post /api/v1/beam": about(text=CAT, beam=3),
     "post /api/v1/meaning": about(word="the", sentences=[CAT, RIVER]),
     "post /api/v1/walkthrough": [*about(text=CAT), *about(text=CAT, word=1, side="decoder")],

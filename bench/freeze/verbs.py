@@ -51,6 +51,8 @@ ONCE: dict[str, list[list[str]]] = {
     "train": [["lstm", "--corpus", "nowhere.tsv"], ["no-such-preset"]],
     "demo": [["--time", "soon"]],  # what it does is done by others, in seconds
     "import": [["nowhere"], ["few.en"], ["runs"]],  # what it makes of real models is compared with them in tests
+    "backtranslate": [["runs/plain", "--file", "few.fr", "--out", "back"]],
+    "distil": [["runs/plain", "--source", "-", "--out", "student"]],
     "compare": [["runs/attentive", "runs/transformer", *FEW, "measure.trials=50"], ["runs/plain", "runs/tagger"]],
     "report": [["runs/attentive", *FEW], ["runs/nowhere"]],
     "faithful": [["runs/attentive", "--source", "few.en", "measure.limit=3", "measure.resamples=50"]],

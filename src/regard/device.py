@@ -6,6 +6,7 @@ import os
 import shutil
 import sysconfig
 import threading
+import time
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -71,3 +72,15 @@ def take_threads(count: int) -> None:
         other = threading.Thread(target=torch.set_num_threads, args=(before,))
         other.start()
         other.join()
+
+
+def matrix_rate(device: torch.device, kind: torch.dtype) -> float:
+    """Operations a second of a matrix product, the best of five."""
+    matrix = torch.randn(1024, 1024, device=device, dtype=kind)
+    best = float("inf")
+    for _ in range(5):
+        began = time.perf_counter()
+        product = matrix @ matrix
+        float(product[0, 0])  # waits for the device
+        best = min(best, time.perf_counter() - began)
+    return 2 * 1024**3 / best

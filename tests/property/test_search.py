@@ -186,7 +186,7 @@ def test_early_stopping_stops_early() -> None:
     steps = []
 
     class Counter:
-        def hear(self, *step: object) -> None:
+        def on_step(self, *step: object) -> None:
             steps.append(step)
 
     model, source = sharp("gru", 29, end=3.0), tiny.rows([3, 5], tiny.SOURCE_SIZE, 2)

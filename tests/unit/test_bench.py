@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import random
-import sys
 import zipfile
 from argparse import Namespace
 from pathlib import Path
@@ -18,8 +16,8 @@ from safetensors.torch import load, save
 from torch.utils.flop_counter import FlopCounterMode
 
 import regard
+from benches import scripts
 
-ROOT = Path(__file__).parents[2]
 SIZES = {
     "vocabulary": 53,
     "width": 12,
@@ -37,16 +35,11 @@ SIZES = {
 @pytest.fixture(scope="module")
 def bench() -> dict[str, ModuleType]:
     """The files of bench/ and docs/ as they import each other."""
-    added = [str(ROOT / "bench"), str(ROOT / "docs")]
-    sys.path.extend(added)
     names = (
         *("cost", "ledger", "measurements", "peers.protocol", "peers.regard", "step_profile", "training"),
         *("bulk", "faults", "lock", "mutations", "release", "teaching"),
     )
-    found = {name: importlib.import_module(name) for name in names}
-    for path in added:
-        sys.path.remove(path)
-    return found
+    return dict(zip(names, scripts(*names), strict=True))
 
 
 def batch(bench: dict[str, ModuleType], rows: int = 3, source: int = 7, target: int = 5) -> object:

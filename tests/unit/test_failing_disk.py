@@ -5,19 +5,17 @@ Not by chance: every call that changes the disk is let fail once, in each of thr
 
 from __future__ import annotations
 
-import importlib
 import shutil
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 import torch
 from safetensors import SafetensorError
 
 import corpora_for_tests as small
+from benches import scripts
 from importing import imported, small_run
 from regard.convert.to_huggingface import export
 from regard.errors import RegardError, failure
@@ -32,18 +30,9 @@ from regard.trainer.start import last_good, open_run, start
 from reports import by_hand
 
 State = dict[str, bytes]
-ROOT = Path(__file__).parents[2]
 
 
-def bench(name: str) -> ModuleType:
-    """bench/NAME.py"""
-    sys.path.append(str(ROOT / "bench"))
-    found = importlib.import_module(name)
-    sys.path.remove(str(ROOT / "bench"))
-    return found
-
-
-DISK = bench("failing_disk")
+(DISK,) = scripts("failing_disk")
 
 
 def state(folder: Path) -> State:
@@ -263,7 +252,7 @@ def test_whatever_the_disk_refuses_of_a_whole_verb_is_one_line_and_leaves_nothin
     verb: str, tmp_path: Path
 ) -> None:
     """Some calls; `make faults` refuses every one."""
-    verbs = bench("failing_verbs")
+    (verbs,) = scripts("failing_verbs")
     every = {"train": 61, "report": 11}[verb]
     found = list(verbs.enumerated(verbs.verbs(tmp_path)[verb], first=3, every=every))
     assert len(found) >= 3

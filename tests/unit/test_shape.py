@@ -9,7 +9,8 @@ from types import ModuleType
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from benches import scripts
+
 MADE_UP = {
     "__init__.py": "from house.cellar import Jar\n",
     "__main__.py": "from house.hall import enter\n",
@@ -55,11 +56,7 @@ class Open(Stored): ...
 
 @pytest.fixture(scope="module")
 def shape() -> ModuleType:
-    """bench/shape.py"""
-    sys.path.append(str(ROOT / "bench"))
-    found = importlib.import_module("shape")
-    sys.path.remove(str(ROOT / "bench"))
-    return found
+    return scripts("shape")[0]
 
 
 @pytest.fixture

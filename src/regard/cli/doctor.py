@@ -7,7 +7,6 @@ import json
 import os
 import platform
 import shutil
-import time
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -39,13 +38,16 @@ def doctor(context: typer.Context) -> None:
     """Check the installation and the machine."""
     import torch
 
+    from regard.device import matrix_rate
+
+    rate = matrix_rate(torch.device("cpu"), torch.float32) / 1e9
     found = {
         "regard": __version__,
         "python": platform.python_version(),
         "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
         "disk free": f"{shutil.disk_usage('.').free / 2**30:,.0f} GiB",
         "GPU": torch.cuda.get_device_name() if torch.cuda.is_available() else "none",
-        "matrix rate": f"{_matrix_rate():,.0f} GFLOP/s in float32 on the CPU, {torch.get_num_threads()} threads",
+        "matrix rate": f"{rate:,.0f} GFLOP/s in float32 on the CPU, {torch.get_num_threads()} threads",
         "demo": _demo(),
         "runs": _runs(),
         **{name: _version(name) or "not installed" for name in PACKAGES},
@@ -98,14 +100,3 @@ def _version(name: str) -> str:
         return version(name)
     except PackageNotFoundError:
         return "installed"
-
-
-def _matrix_rate() -> float:
-    import torch
-
-    matrix, best = torch.randn(1024, 1024), 0.0
-    for _ in range(5):
-        began = time.perf_counter()
-        matrix @ matrix
-        best = max(best, 2 * 1024**3 / (time.perf_counter() - began) / 1e9)
-    return best

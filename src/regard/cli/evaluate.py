@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from regard.cli.bulk import ON, SHARD, bulk, located
-from regard.cli.streams import put, say
+from regard.cli.streams import destination, put, say
 from regard.cli.verb import Common, called, common, only_one, with_settings
 from regard.errors import SettingsError
 
@@ -70,7 +70,9 @@ def evaluate(
     else:
         outputs = texts.hypotheses or _translate(run, texts, options, call.decode.engine, asked.place)
         if out is not None:
-            _write(out, outputs)
+            with destination(out) as write:
+                for line in outputs:
+                    write(line)
     counts = evaluation.training_counts(opened, texts.sources)
     aligned = None if golds is None else _alignment(run, texts, golds, wanted, asked.place)
     result = evaluation.evaluate(texts, outputs, counts, wanted, aligned)
@@ -164,13 +166,6 @@ def _in_blocks(
     rows = ((source,) for source in texts.sources)
     merged = bulk(rows, out, work.about(), work, shard=shard, on=on, how=call.bulk, device=device)
     return None if merged is None or out is None else list(read_lines(out))
-
-
-def _write(path: Path, lines: list[str]) -> None:
-    from regard.files import new_file
-
-    with new_file(path) as file:
-        file.writelines(f"{line}\n".encode() for line in lines)
 
 
 def _show(result: Evaluation, judged: list[Quality], title: str, how: MeasureSettings) -> None:

@@ -187,10 +187,10 @@ def _weighed(
     model: Trained, found: Looked, view: View, by: str | None, against: str | None, *, every: bool, usual: bool
 ) -> Attribution | None:
     """The attribution that ``--by`` and ``--not`` ask for, else the one measured to be best, if any."""
-    from regard.explain.importance import attribute, believed
+    from regard.explain.importance import attribute, most_faithful
 
     if usual and found.measured is not None:
-        return believed(model, found, view)
+        return most_faithful(model, found, view)
     if by is None and against is None:
         return None
     if every:

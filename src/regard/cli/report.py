@@ -49,6 +49,11 @@ def report(
         made = report(folders[0], source, target, decode=call.decode, measure=how, pins=pin, device=device, tell=say)
     else:
         made = _compared(folders, (source, target), call, asked)
+    _give(made, files, asked)
+
+
+def _give(made: RunReport | Comparison, files: Sequence[Path], asked: Common) -> None:
+    """The summary on stderr, the files, and on request all numbers on stdout."""
     tell(str(made))
     for path in files:
         made.save(path)
@@ -87,15 +92,9 @@ def compare(
         check_suffix(path)
     overrides, folders = apart(runs or [])
     asked = common(context)
-    comparison = _compared(folders, (source, target), called("compare", overrides), asked)
-    tell(str(comparison))
-    for path in out or []:
-        comparison.save(path)
-        say(f"written: {path}")
+    _give(_compared(folders, (source, target), called("compare", overrides), asked), out or [], asked)
     if not out:
         say("by length, all tests and sentences side by side: add --out compare.html")
-    if asked.json:
-        put(json.dumps(comparison.as_json(), ensure_ascii=False))
 
 
 def _compared(runs: Sequence[str], test: tuple[str, str], call: CallSettings, asked: Common) -> Comparison:

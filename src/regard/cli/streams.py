@@ -102,22 +102,22 @@ TOGETHER: Final = 8192  # lines in a chunk at the most
 ROOM: Final = 1 << 24  # bytes of lines in memory, about
 
 
-_hushed: ContextVar[bool] = ContextVar("hushed", default=False)
+_quiet: ContextVar[bool] = ContextVar("quiet", default=False)
 
 
-def hush(*, quiet: bool) -> None:
+def set_quiet(*, quiet: bool) -> None:
     """Turn remarks of this call off or on."""
-    _hushed.set(quiet)
+    _quiet.set(quiet)
 
 
-def hushed() -> bool:
+def is_quiet() -> bool:
     """Whether remarks are off."""
-    return _hushed.get()
+    return _quiet.get()
 
 
 def say(line: str) -> None:
     """Print a remark on stderr, unless the call is quiet."""
-    if not hushed():
+    if not is_quiet():
         tell(line)
 
 
@@ -405,12 +405,12 @@ class LineCounter:
     def __init__(self, done: str, every: float = EVERY, what: str = "lines") -> None:
         self._every = every
         self._what = what
-        self._hushed = hushed()  # read here: counting may happen in another thread
+        self._quiet = is_quiet()  # read here: counting may happen in another thread
         self._done = done  # such as: translated, scored
         self._last = time.monotonic()
 
     def __call__(self, count: int, total: int | None = None) -> None:
-        if self._hushed:
+        if self._quiet:
             return
         text = f"{count:,}{f' of {total:,}' if total else ''} {self._what} {self._done}"
         due = time.monotonic() - self._last >= self._every

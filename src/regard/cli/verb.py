@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 from typer.core import TyperCommand
 
-from regard.cli.streams import hush, say
+from regard.cli.streams import say, set_quiet
 from regard.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -74,14 +74,14 @@ class Command(TyperCommand):
 
     def invoke(self, ctx: Any) -> Any:
         ctx.obj = Common(*(ctx.params.pop(name) for name in Common._fields))
-        hush(quiet=ctx.obj.quiet)
+        set_quiet(quiet=ctx.obj.quiet)
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:  # typer makes an exit code of it, without a word
             print("interrupted", file=sys.stderr)
             raise
         finally:
-            hush(quiet=False)  # only for this call
+            set_quiet(quiet=False)  # only for this call
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         super().format_options(ctx, formatter)

@@ -66,7 +66,7 @@ class Hypothesis:
 class SearchListener(Protocol):
     """Gets every step. Without a listener nothing is collected."""
 
-    def hear(self, before: Front, choice: Choice, scores: Tensor | None, after: Front, over: Tensor) -> None:
+    def on_step(self, before: Front, choice: Choice, scores: Tensor | None, after: Front, over: Tensor) -> None:
         """``scores`` (B, W) are those of what ended, -inf where nothing did; ``over`` (B,) the sentences now done."""
 
 
@@ -118,7 +118,7 @@ def search(
         if after.any_finished or now.near or listener is not None:
             over = _over(after, rule)
             if listener is not None:
-                listener.hear(now, choice, scores, after, over)
+                listener.on_step(now, choice, scores, after, over)
             if bool(over.any()):
                 _collect(after.select(over.nonzero().squeeze(1)), results)
                 after = _close(after, over)

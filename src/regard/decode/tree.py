@@ -65,7 +65,7 @@ class Trees:
         self.trees: dict[int, Tree] = {}  # by sentence of the search
         self._slots: dict[int, list[int]] = {}  # the node in each slot
 
-    def hear(self, before: Front, choice: Choice, scores: Tensor | None, after: Front, over: Tensor) -> None:
+    def on_step(self, before: Front, choice: Choice, scores: Tensor | None, after: Front, over: Tensor) -> None:
         weighed, ended, length = choice.considered, choice.ended, before.written.shape[2] + 1
         assert weighed is not None
         assert ended is not None

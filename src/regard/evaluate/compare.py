@@ -42,7 +42,7 @@ from regard.settings import RecurrentModel, Settings, TaskName
 from regard.settings.call import DecodeSettings, MeasureSettings
 from regard.tasks.corpus import Fable, Files, columns_of, materials
 from regard.tasks.load import evaluate, load, open_predictor, task_of
-from regard.tasks.predictor import Result, Rows
+from regard.tasks.predictor import Rows
 from regard.tasks.task import Task
 from regard.text.sentences import one_line
 
@@ -138,7 +138,7 @@ def _compare_labels(
     (_, together), alone = take_turns(calls, texts), one_by_one(calls, texts)
     results = [evaluate(run.folder, material, str(device)) for run in opened.values()]
     rows = [
-        Row(name, qualities(result), cost(run, predictor.model, *spent), origin=origin(run))
+        Row(name, qualities(result.numbers()), cost(run, predictor.model, *spent), origin=origin(run))
         for (name, run), result, predictor, *spent in zip(
             opened.items(), results, predictors, together, alone, strict=True
         )
@@ -147,7 +147,7 @@ def _compare_labels(
     counted = baseline_rows(first, material, say) if material.task.counting else []
     if isinstance(results[0], ForecastResult):
         naive = (each for each in results[0].scores if "naive" in each.name)
-        counted = [Row(each.name, _qualities(each.numbers()), origin="no model") for each in naive]
+        counted = [Row(each.name, qualities(each.numbers()), origin="no model") for each in naive]
     return Comparison((*rows, *counted, *others), (), (), facts)
 
 
@@ -412,12 +412,8 @@ def _of_all(settings: Sequence[Settings]) -> Settings:
     return settings[0].model_copy(update={"forecast": cut})
 
 
-def qualities(result: Result) -> tuple[Quality, ...]:
+def qualities(numbers: Sequence[tuple[str, float]]) -> tuple[Quality, ...]:
     """What the task is measured by, the first number deciding."""
-    return _qualities(result.numbers())
-
-
-def _qualities(numbers: Sequence[tuple[str, float]]) -> tuple[Quality, ...]:
     return tuple(Quality(name, score, "") for name, score in numbers)
 
 

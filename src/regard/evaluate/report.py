@@ -242,4 +242,4 @@ def _of_labels(run: Run, source: str, target: str, device: torch.device, say: Te
     result = evaluate_labels(run.folder, material, str(device))
     plain = _plain_report(run, test, _flags(source, target))
     forecasts = result.scores if isinstance(result, ForecastResult) else ()
-    return replace(plain, scores=qualities(result), confusions=result.confusions(), forecasts=forecasts)
+    return replace(plain, scores=qualities(result.numbers()), confusions=result.confusions(), forecasts=forecasts)

@@ -15,7 +15,7 @@ from regard.explain.alignment import Attended, links_of_masking
 from regard.explain.attribution import word_map
 from regard.explain.beam import Searched, search_tree
 from regard.explain.heatmap import HeatMap, reaching
-from regard.explain.importance import believed_picture
+from regard.explain.importance import most_faithful_picture
 from regard.explain.look import WordLink
 from regard.explain.trace import Trace, fold
 from regard.metrics.translation import sentence_scores
@@ -124,19 +124,19 @@ def looks(translator: Translator, candidates: Sequence[Translation]) -> tuple[Lo
 def _look(translator: Translator, one: Translation, *, heads: bool) -> Look:
     trace = one.trace()
     looked = translator.explained(trace, one.text)
-    first = believed_picture(translator, looked)
-    believed = () if first is None else (replace(first, values=_short(first.values)),)
-    shown = bool(believed) and looked.measured is not None and looked.measured.best == "masking"
+    first = most_faithful_picture(translator, looked)
+    measured = () if first is None else (replace(first, values=_short(first.values)),)
+    shown = bool(measured) and looked.measured is not None and looked.measured.best == "masking"
     masked = () if shown else (_masking(translator, trace),)
     if not trace.layers("cross"):
-        return Look(one.source, one.text, (*believed, *masked, _gradient(translator, trace)))
+        return Look(one.source, one.text, (*measured, *masked, _gradient(translator, trace)))
     aligner = translator.aligner
     folded = fold(aligner.weights(aligner.rows(trace).cross), trace.target, trace.source)
     title, names = aligner.describe(), (folded.rows, folded.columns)
-    attention = HeatMap(title, *names, _rounded(folded.weights), title, "output", "source", sums=True)
+    attention = HeatMap(title, *names, _rounded(folded.weights), title, "source", sums=True)
     count = trace.cross.shape[0] * trace.cross.shape[1]
     return Look(
-        one.source, one.text, (*believed, attention, *masked), _heads(trace) if heads and count > 1 else (), count
+        one.source, one.text, (*measured, attention, *masked), _heads(trace) if heads and count > 1 else (), count
     )
 
 
@@ -155,7 +155,7 @@ def _gradient(translator: Translator, trace: Trace) -> HeatMap:
 def _effect(title: str, rows: tuple[str, ...], columns: tuple[str, ...], weights: Tensor, unit: str) -> HeatMap:
     """Positive and negative effects, on a scale up to the largest."""
     values = _rounded(weights)
-    return reaching(HeatMap(title, rows, columns, values, title, "output", "source", "diverging", unit=unit))
+    return reaching(HeatMap(title, rows, columns, values, title, "source", "diverging", unit=unit))
 
 
 def _heads(trace: Trace) -> tuple[HeatMap, ...]:

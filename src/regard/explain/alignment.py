@@ -21,6 +21,7 @@ from torch import Tensor
 
 from regard.data.encoding import PairEncoder
 from regard.decode.cancel import check_cancelled
+from regard.decode.search import of_like_length
 from regard.errors import DataError, ModelError, RegardError
 from regard.explain.answer import load_kept, save_kept
 from regard.explain.passes import SOURCE, Subject, masking
@@ -178,10 +179,7 @@ def sides(tokenizers: Tokenizers, source: str, target: str) -> tuple[Side, Side]
 def attend(model: EncoderDecoder, pairs: Sequence[tuple[Side, Side]], *, budget: int = 2048) -> list[Attended]:
     """The cross-attention of many pairs, replayed ``budget`` tokens at a time, pairs of like length together."""
     found: dict[int, Attended] = {}
-    order = sorted(range(len(pairs)), key=lambda number: max(map(len, pairs[number])))
-    while order:
-        longest = max(map(len, pairs[order[-1]]))
-        group = [order.pop() for _ in range(min(len(order), max(1, budget // longest)))]
+    for group in of_like_length([max(map(len, pair)) for pair in pairs], budget):
         chosen = [pairs[number] for number in group]
         for number, (source, target), weights in zip(group, chosen, _replay(model, chosen), strict=True):
             found[number] = Attended(weights[..., : len(target), : len(source)].clone(), source, target)

@@ -52,7 +52,6 @@ class Forecasted(Answer):
                 columns=tuple(str(self.first + place) for place in range(len(context))),
                 values=tuple(map(tuple, self.weights)),
                 origin=ORIGINS[0 if attended else 1],
-                row_name="forecast",
                 column_name="moment",
                 unit="weight" if attended else "gradient",
                 curve=tuple(map(tuple, curve.T.tolist())),

@@ -21,7 +21,6 @@ class HeatMap:
     columns: tuple[str, ...]
     values: Numbers  # one tuple for each row
     origin: str  # cross-attention, layer 2, head 1 (best aligner on valid, AER 0.04)
-    row_name: str = ""  # what rows are: output
     column_name: str = ""  # what columns are: source
     scale: Scale = "sequential"
     most: float = 1.0  # where the scale ends; a diverging one begins at minus that

@@ -90,7 +90,6 @@ class Attribution(OfSentence):
             columns=columns,
             values=numbers(values),
             origin=self.origin + error,
-            row_name="output",
             column_name="read so far" if columns is self.read and columns is not self.columns else "source",
             scale="sequential" if share or self.method == "saliency" else "diverging",
             sums=share,
@@ -159,7 +158,7 @@ def attribute(
     )
 
 
-def believed(run: Trained, looked: Looked, view: View) -> Attribution | None:
+def most_faithful(run: Trained, looked: Looked, view: View) -> Attribution | None:
     """By the method that was measured to be the most faithful for the run; None where nothing was measured, or the text
     is too long for that method."""
     if looked.measured is None:
@@ -171,9 +170,9 @@ def believed(run: Trained, looked: Looked, view: View) -> Attribution | None:
         return None
 
 
-def believed_picture(run: Trained, looked: Looked) -> HeatMap | None:
+def most_faithful_picture(run: Trained, looked: Looked) -> HeatMap | None:
     """The same as a heat map between words that says why it is shown."""
-    found = believed(run, looked, View())
+    found = most_faithful(run, looked, View())
     if found is None or looked.measured is None:
         return None
     picture = found.picture()

@@ -285,7 +285,7 @@ def zeroed(name: str) -> Changed:
     return Changed({name: change}, active=True)
 
 
-def turned(before: Tensor, after: Tensor) -> Tensor:
+def cosine_distance(before: Tensor, after: Tensor) -> Tensor:
     """``1 − cos`` between states (T, D) and those of U other runs (U, T, D): (T, U). In double precision, because a
     cosine near one would lose most digits of its distance from one."""
     return (1 - torch.cosine_similarity(before[None].double(), after.double(), -1)).clamp(min=0).T.to(before)
@@ -318,7 +318,7 @@ def _without_in_encoder(layer: EncoderLayer, tensors: Tensors, level: int, watch
     size = len(entered)
     mask = torch.ones(size, size, dtype=torch.bool, device=entered.device)
     after = layer(entered.expand(size, -1, -1), mask, Both(watch, zeroed("self.values")))
-    return turned(tensors[f"encoder.{level}.states"], after)
+    return cosine_distance(tensors[f"encoder.{level}.states"], after)
 
 
 def _without_own(layer: DecoderLayer, tensors: Tensors, level: int, watch: Observer) -> Tensor:
@@ -330,7 +330,7 @@ def _without_own(layer: DecoderLayer, tensors: Tensors, level: int, watch: Obser
     name = "cell.candidate" if layer.attention is None else "self.values"
     rows = entered.expand(size, -1, -1)
     after, _ = layer(rows, layer.start(size, rows), memory, 0, None, Both(watch, zeroed(name)))
-    return turned(tensors[f"decoder.{level}.states"], after).tril()  # what comes later takes no part
+    return cosine_distance(tensors[f"decoder.{level}.states"], after).tril()  # what comes later takes no part
 
 
 def _without_cross(layer: DecoderLayer, tensors: Tensors, level: int, watch: Observer) -> Tensor:
@@ -341,7 +341,7 @@ def _without_cross(layer: DecoderLayer, tensors: Tensors, level: int, watch: Obs
     memory: Memory = layer.cross.remember(states.expand(len(states), -1, -1), observer=observer)
     rows, cross = attended.expand(len(states), -1, -1), layer.cross
     crossed = layer.residuals[1](rows, lambda x: cross(x, memory, observer=observer))
-    return turned(tensors[f"decoder.{level}.states"], layer.residuals[-1](crossed, layer.feed_forward))
+    return cosine_distance(tensors[f"decoder.{level}.states"], layer.residuals[-1](crossed, layer.feed_forward))
 
 
 def mixed(below: Sequence[Tensor], above: Sequence[tuple[Tensor, Tensor | None]]) -> tuple[list[Tensor], list[Layer]]:

@@ -97,10 +97,6 @@ class ModelMap(OfSentence):
         dict[str, PackedTensor], Field(description="What a replay recorded in that part, by the rest of its name.")
     ] = field(default_factory=dict)
 
-    def walk(self) -> Iterator[Part]:
-        for each in self.parts:
-            yield from each.walk()
-
 
 def map_model(looked: Looked, part: str = "") -> ModelMap:
     """The parts of the model that was looked into; with the name of a part, all that was recorded in it."""

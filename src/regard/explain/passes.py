@@ -8,8 +8,8 @@ the entropy, or how much more probable y_t was than another piece. For each word
   *gradient × input* (Shrikumar et al., 2017), a first-order estimate of the effect of masking. The gradient of log p
   vanishes where the model is sure; that of the log-odds does not;
 - integrated gradients (Sundararajan et al., 2017): the mean gradient on the straight line to x from the same text with
-  every word unknown, or from another baseline, times the way. Their sum over all words is the difference of the number
-  at both ends.
+  every word unknown, or from another baseline, times the difference of the two. Their sum over all words is the
+  difference of the number at both ends.
 """
 
 from __future__ import annotations
@@ -354,8 +354,8 @@ def integrated_gradients(
     values = _numbers_at(subject, start, grid)  # (G, R)
     whole = values[-1] - values[0]
     while True:
-        ways, weights = placed(values.cpu(), points)
-        parts = _parts_at(subject, start, ways)
+        alphas, weights = placed(values.cpu(), points)
+        parts = _parts_at(subject, start, alphas)
         sums = torch.stack([each.sum(-1) for each in parts.values()]).sum(0)  # (N, R)
         shares = weights.to(sums)[:, None].expand_as(sums)
         missed = float(((shares * sums).sum(0) - whole).abs().sum() / whole.abs().sum().clamp(min=1e-30))
@@ -390,11 +390,11 @@ def placed(values: Tensor, points: int) -> tuple[Tensor, Tensor]:
     changed = changed + EVENLY * changed.mean().clamp(min=1e-30)
     so_far = torch.cat((changed.new_zeros(1), changed.cumsum(0))) / changed.sum()
     nodes, weights = (torch.tensor(each) / 2 for each in np.polynomial.legendre.leggauss(points))
-    ways, slopes = _between(so_far, torch.linspace(0, 1, len(values), dtype=torch.float64), nodes + 0.5)
-    return ways, weights * slopes
+    alphas, slopes = _monotone_cubic(so_far, torch.linspace(0, 1, len(values), dtype=torch.float64), nodes + 0.5)
+    return alphas, weights * slopes
 
 
-def _between(x: Tensor, y: Tensor, at: Tensor) -> tuple[Tensor, Tensor]:
+def _monotone_cubic(x: Tensor, y: Tensor, at: Tensor) -> tuple[Tensor, Tensor]:
     """Values and slopes of the smooth curve through rising points that rises everywhere: cubic, with harmonic means of
     neighbouring slopes (Fritsch and Butland, 1984)."""
     width, rise = x.diff(), y.diff() / x.diff()
@@ -411,18 +411,18 @@ def _between(x: Tensor, y: Tensor, at: Tensor) -> tuple[Tensor, Tensor]:
 def fitted(weights: Tensor, sums: Tensor, whole: Tensor) -> Tensor:
     """The weights (N, R) nearest to those given, each relative to itself, with which the ``sums`` (N, R) of the parts
     at all points make the ``whole`` (R,)."""
-    missing, lever = whole - (weights * sums).sum(0), weights.square() * sums
-    reach = (lever * sums).sum(0)
-    return weights + torch.where(reach > 0, missing / reach.clamp(min=1e-30), 0.0) * lever
+    missing, direction = whole - (weights * sums).sum(0), weights.square() * sums
+    along = (direction * sums).sum(0)
+    return weights + torch.where(along > 0, missing / along.clamp(min=1e-30), 0.0) * direction
 
 
-def _on_line(subject: Subject, baseline: Mapping[str, Tensor], ways: Tensor) -> dict[str, Change]:
-    """Embeddings at some shares (B,) of the way from the baseline, as changes of B copies."""
+def _interpolated(subject: Subject, baseline: Mapping[str, Tensor], alphas: Tensor) -> dict[str, Change]:
+    """Embeddings at ``baseline + α (x − baseline)`` for some α (B,), as changes of B copies."""
 
     def change(place: str) -> Change:
         def go(value: Tensor) -> Tensor:
             begin = subject.in_order(place, baseline[place]).to(value)[: value.shape[-2]]
-            return begin + ways.to(value)[:, None, None] * (value - begin)
+            return begin + alphas.to(value)[:, None, None] * (value - begin)
 
         return go
 
@@ -435,12 +435,12 @@ def _at_once(subject: Subject) -> int:
     return max(1, _STATES // max(1, pieces * _width(subject.model)))
 
 
-def _numbers_at(subject: Subject, baseline: Mapping[str, Tensor], ways: Tensor) -> Tensor:
-    """The numbers at some shares of the way, (N, R)."""
+def _numbers_at(subject: Subject, baseline: Mapping[str, Tensor], alphas: Tensor) -> Tensor:
+    """The numbers at some α, (N, R)."""
     found, size = list[Tensor](), max(1, min(_at_once(subject), _NUMBERS // max(1, _logits(subject))))
     with torch.no_grad(), resting(subject.model):
-        for some in torch.split(ways, size):
-            watch = Both(Changed(_on_line(subject, baseline, some)), subject.under())
+        for some in torch.split(alphas, size):
+            watch = Both(Changed(_interpolated(subject, baseline, some)), subject.under())
             found.append(subject.numbers([subject.source] * len(some), watch))
     return torch.cat(found)
 
@@ -451,13 +451,13 @@ def _logits(subject: Subject) -> int:
     return 1 if model.task == "label" else len(subject.targets) * len(model.decoder.output.weight)
 
 
-def _parts_at(subject: Subject, baseline: Mapping[str, Tensor], ways: Tensor) -> dict[str, Tensor]:
-    """Gradient times the whole way at some shares of it: (N, R, S) at each place."""
+def _parts_at(subject: Subject, baseline: Mapping[str, Tensor], alphas: Tensor) -> dict[str, Tensor]:
+    """Gradient at some α times the whole difference to the baseline: (N, R, S) at each place."""
     found: dict[str, list[Tensor]] = {place: [] for place in subject.places}
-    for some in torch.split(ways, _at_once(subject)):
-        for place, (grads, given) in gradients(subject, _on_line(subject, baseline, some), len(some))[0].items():
-            way = (given[-1] - baseline[place].to(given)) / some[-1].to(given)
-            found[place].append(torch.einsum("rbsd,sd->brs", grads, way))
+    for some in torch.split(alphas, _at_once(subject)):
+        for place, (grads, given) in gradients(subject, _interpolated(subject, baseline, some), len(some))[0].items():
+            difference = (given[-1] - baseline[place].to(given)) / some[-1].to(given)
+            found[place].append(torch.einsum("rbsd,sd->brs", grads, difference))
     return {place: torch.cat(each) for place, each in found.items()}
 
 

@@ -129,7 +129,7 @@ def confusion(found: Confusion) -> dict[str, Any]:
     origin = f"row = truth, column = what was given{rest}"
     wrong = sorted(((times, pair) for pair, times in found.counts if pair[0] != pair[1]), reverse=True)
     return {
-        "matrix": HeatMap("confusion", names, names, values, origin, "truth", "given", unit="of the row"),
+        "matrix": HeatMap("confusion", names, names, values, origin, "given", unit="of the row"),
         "mistakes": [(*pair, times) for times, pair in wrong[:MOST_CONFUSED]],
         "scores": scores,
     }

@@ -29,7 +29,7 @@ from regard.decode.rules import Beam, Sample
 from regard.decode.search import Hypothesis, of_like_length, search
 from regard.decode.texts import CPU_BUDGET
 from regard.errors import ModelError, ResourceError, SettingsError, did_you_mean, optional
-from regard.files import new_file, new_folder
+from regard.files import new_file, new_folder, read_object
 from regard.nn.embeddings import Learned
 from regard.runs.folder import best_checkpoint, manifest
 from regard.tasks.translator import Translator
@@ -127,7 +127,7 @@ def export(translator: Translator, folder: Path | None, quantization: str) -> Pa
 def _cached(translator: Translator, quantization: str, *, anew: bool = False) -> Path:
     """RUN/engines/ctranslate2-…, made again when the best checkpoint has changed."""
     folder = translator.loaded_from.engines / f"ctranslate2-{quantization}"
-    if anew or _json(folder / _RECEIPT) != _wanted(translator):
+    if anew or read_object(folder / _RECEIPT) != _wanted(translator):
         with new_folder(folder) as beside:
             _convert(translator, beside, quantization)
     return folder
@@ -153,13 +153,6 @@ def _wanted(translator: Translator) -> dict[str, Any]:
     """The receipt of a converted model: what it is made of."""
     best = best_checkpoint(translator.loaded_from)
     return {"format": FORMAT, "checkpoint": best.name, "places": _places(translator), "files": manifest(best)}
-
-
-def _json(path: Path) -> object:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return None
 
 
 def _places(translator: Translator) -> int:
@@ -269,10 +262,10 @@ class Auto:
     def _same(self, engine: CTranslate2) -> int:
         """How many of the sample have the same outputs: as measured before, else measured now."""
         folder = self.translator.loaded_from.engines / "ctranslate2-float32"
-        kept = _json(folder / _RECEIPT) == _wanted(self.translator)
+        kept = read_object(folder / _RECEIPT) == _wanted(self.translator)
         about = {"ctranslate2": version("ctranslate2")}
-        saved = _json(folder / _VERDICT) if kept else None
-        if isinstance(saved, dict) and about.items() <= saved.items():
+        saved = read_object(folder / _VERDICT) if kept else None
+        if saved is not None and about.items() <= saved.items():
             return SAMPLE if saved.get("same") == saved.get("sentences") else 0
         same = len(self.sample) - len(_others(Searcher.of(self.translator.models), engine, self.sample))
         if kept:

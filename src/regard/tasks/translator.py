@@ -156,14 +156,14 @@ class Translation:
     def _repr_html_(self) -> str:
         """What a notebook shows: the text with its heat map, the most faithful one if that was measured; the text
         alone, where no single pass wrote it."""
-        from regard.explain.importance import believed_picture
+        from regard.explain.importance import most_faithful_picture
         from regard.explain.views import View
         from regard.show.notebook import fragment
 
         picture = None
         if len(self.outputs[0].parts) == len(self.sentences) == 1:
             found = self.translator.explained(self.attention, self.text)
-            picture = believed_picture(self.translator, found) or found.picture(View())
+            picture = most_faithful_picture(self.translator, found) or found.picture(View())
         return fragment(self.source, self.text, picture, self.warning)
 
 

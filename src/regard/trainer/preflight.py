@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import time
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -12,6 +11,7 @@ from pydantic import Field
 
 from regard.data.encoding import Column, Ragged
 from regard.data.shards import Shards
+from regard.device import matrix_rate
 from regard.errors import ResourceError
 from regard.explain.answer import Answer, computed
 from regard.runs.folder import Run, steps
@@ -88,7 +88,11 @@ def preflight(trainer: Trainer, run: Run) -> Preflight:
     tokens = _mean_tokens(task, len(plan))
     working = parameters - _embedding_parameters(task)
     work = 6 * tokens * settings.accumulate * working  # forward and backward, two operations a parameter each
-    each = trainer.rehearse() if trainer.device.type == "cpu" else work / (_matrix_rate(trainer.device) * 0.4)
+    each = (
+        trainer.rehearse()
+        if trainer.device.type == "cpu"
+        else work / (matrix_rate(trainer.device, torch.bfloat16) * 0.4)
+    )
     estimate, limit = settings.steps * each, settings.seconds
     return Preflight(
         parameters=parameters,
@@ -169,15 +173,3 @@ def _unknown(task: Task) -> float:
 
 def _longest(task: Task) -> int:
     return max(int(column.lengths().max()) for column in _read_or_written(task))
-
-
-def _matrix_rate(device: torch.device) -> float:
-    """Operations a second of a matrix product, in bfloat16."""
-    matrix = torch.randn(1024, 1024, device=device, dtype=torch.bfloat16)
-    best = float("inf")
-    for _ in range(5):
-        began = time.perf_counter()
-        product = matrix @ matrix
-        float(product[0, 0])  # waits for the device
-        best = min(best, time.perf_counter() - began)
-    return 2 * 1024**3 / best

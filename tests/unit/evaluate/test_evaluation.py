@@ -16,7 +16,7 @@ import pytest
 
 import corpora_for_tests as small
 from regard.cli.main import run
-from regard.cli.streams import LineCounter, hush
+from regard.cli.streams import LineCounter, set_quiet
 from regard.errors import DataError, SettingsError
 from regard.evaluate import evaluate as evaluation
 from regard.evaluate.evaluate import Texts, alignment_of, check_measures, score, training_counts
@@ -408,8 +408,8 @@ def test_progress_is_a_counter_in_a_terminal_and_a_line_now_and_then_in_a_log(
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     lines(3000, 3000)
     assert capsys.readouterr().err == "\r3,000 of 3,000 lines translated\n"
-    hush(quiet=True)
+    set_quiet(quiet=True)
     lines = LineCounter("translated", every=0.0)
-    hush(quiet=False)
+    set_quiet(quiet=False)
     lines(3000, 3000)
     assert capsys.readouterr().err == ""

@@ -23,7 +23,7 @@ from regard.evaluate.faithful import Measured, counts, error_rates, heaviest, ra
 from regard.evaluate.sentences import looks
 from regard.explain.attribution import word_map
 from regard.explain.faithful import KNOWN, MEAN, RANDOM, Faithfulness, MapQuality, remembered
-from regard.explain.importance import attribute, believed
+from regard.explain.importance import attribute, most_faithful
 from regard.explain.look import look
 from regard.explain.passes import PREFIX, SOURCE
 from regard.explain.replay import Model
@@ -324,10 +324,10 @@ def test_what_is_too_long_for_the_best_is_shown_as_attention(
 ) -> None:
     model = load(run)
     looked = look(model, "the cat sleeps")
-    assert believed(model, looked, View()) is not None
+    assert most_faithful(model, looked, View()) is not None
     monkeypatch.setattr("regard.explain.look.MOST_STEPS", 0)
-    assert believed(model, replace(looked, measured=replace(kept, best="saliency")), View()) is None
-    assert believed(model, replace(looked, measured=None), View()) is None
+    assert most_faithful(model, replace(looked, measured=replace(kept, best="saliency")), View()) is None
+    assert most_faithful(model, replace(looked, measured=None), View()) is None
 
 
 def test_many_sentences_are_one_page(run: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -207,10 +207,10 @@ def test_integrated_gradients_are_the_mean_on_the_way_from_unknown_words(model: 
     asked, begin, end = subject(model), unknown_text(model), embeddings(model)
     for place, values in unknown(asked).items():
         torch.testing.assert_close(values, in_text_order(model, place, begin[place][0], 0), **EXACT)
-    ways = torch.tensor([0.2, 0.7])
-    for place, parts in _parts_at(asked, unknown(asked), ways).items():
-        for way, found in zip(ways, parts, strict=True):
-            between = {at: begin[at] + way * (end[at] - begin[at]) for at in end}
+    alphas = torch.tensor([0.2, 0.7])
+    for place, parts in _parts_at(asked, unknown(asked), alphas).items():
+        for alpha, found in zip(alphas, parts, strict=True):
+            between = {at: begin[at] + alpha * (end[at] - begin[at]) for at in end}
             expected = (autograd(model, between)[place] * (end[place] - begin[place])[0]).sum(-1)
             torch.testing.assert_close(found, in_text_order(model, place, expected, 1), **EXACT)
     found, first, last, missed = integrated_gradients(asked, 8, tolerance=1e-3)
@@ -236,13 +236,13 @@ def test_points_lie_where_numbers_change_and_few_are_fitted_to_what_is_known() -
     line = torch.linspace(0, 1, 17, dtype=torch.float64)
     curves = [lambda t: torch.sigmoid(60 * (t - 0.4)), lambda t: -torch.sigmoid(60 * (t - 0.5)), torch.square]
     values = torch.stack([curve(line) for curve in curves], 1)
-    ways, weights = placed(values, 6)
-    assert bool((ways.diff() > 0).all())
-    assert 0 < float(ways[0]) < float(ways[-1]) < 1
-    assert int(((ways > 0.3) & (ways < 0.6)).sum()) >= 4  # where the steep ones change
+    alphas, weights = placed(values, 6)
+    assert bool((alphas.diff() > 0).all())
+    assert 0 < float(alphas[0]) < float(alphas[-1]) < 1
+    assert int(((alphas > 0.3) & (alphas < 0.6)).sum()) >= 4  # where the steep ones change
     whole, slopes = values[-1] - values[0], []
     for curve in curves:
-        at = ways.clone().requires_grad_()
+        at = alphas.clone().requires_grad_()
         slopes.append(torch.autograd.grad(curve(at).sum(), at)[0])
     sums, shares = torch.stack(slopes, 1), weights[:, None].expand(-1, 3)
     before = ((shares * sums).sum(0) - whole).abs()

@@ -84,7 +84,7 @@ def test_numbers_are_those_of_the_replay(preset: str) -> None:
     found = looked(tiny.translator(preset))
     whole = replay(found.model, SOURCE, TARGET, detail="all")
     answer = map_model(found)
-    for part in answer.walk():
+    for part in all_parts(answer.parts):
         if not part.output or part.kind == "output":
             assert part.lengths == ()
             continue
@@ -99,7 +99,7 @@ def test_numbers_are_those_of_the_replay(preset: str) -> None:
 
 def test_layers_say_how_far_they_turned_each_piece() -> None:
     answer = map_model(looked(tiny.translator("transformer-tiny")))
-    layers = [part for part in answer.walk() if part.kind == "layer"]
+    layers = [part for part in all_parts(answer.parts) if part.kind == "layer"]
     assert [part.name for part in layers] == ["encoder.0", "encoder.1", "decoder.0", "decoder.1"]
     assert [len(part.turned) for part in layers] == [4, 4, 3, 3]
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import shutil
-import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -16,6 +14,7 @@ from safetensors.numpy import load_file, save_file
 
 import corpora_for_tests as small
 import regard
+from benches import scripts
 from regard.cli.main import run as cli
 from regard.errors import ModelError, SettingsError
 from regard.runs.archive import pack
@@ -30,16 +29,11 @@ from serving import client
 
 Capture = pytest.CaptureFixture[str]
 CAT = "the black cat ate the mouse"
-ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture(scope="module")
 def maker() -> ModuleType:
-    """bench/demo_model.py"""
-    sys.path.append(str(ROOT / "bench"))
-    found = importlib.import_module("demo_model")
-    sys.path.remove(str(ROOT / "bench"))
-    return found
+    return scripts("demo_model")[0]
 
 
 @pytest.fixture(scope="module")

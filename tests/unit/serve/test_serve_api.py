@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import shutil
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,17 +28,6 @@ from regard.settings.languages import Languages, languages_of, matching, name_of
 from regard.tasks.load import load
 from regard.text.tokenizers import learn
 from serving import CAT
-
-
-@pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return serving.runs(tmp_path_factory)
-
-
-@pytest.fixture(scope="module")
-def client(runs: Path) -> Iterator[TestClient]:
-    with serving.client(runs) as found:
-        yield found
 
 
 def ask(client: TestClient, path: str, **body: Any) -> Any:

@@ -30,11 +30,6 @@ ASKED = {"run": "attentive", "texts": [CAT]}
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return serving.runs(tmp_path_factory)
-
-
-@pytest.fixture(scope="module")
 def client(runs: Path) -> Iterator[TestClient]:
     with serving.client(runs, studio=True) as found:
         yield found

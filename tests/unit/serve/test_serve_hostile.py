@@ -30,17 +30,6 @@ JSON = {"Content-Type": "application/json"}
 LIBRE = {"source": "en", "target": "fr"}
 
 
-@pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return serving.runs(tmp_path_factory)
-
-
-@pytest.fixture(scope="module")
-def client(runs: Path) -> Iterator[TestClient]:
-    with serving.client(runs) as found:
-        yield found
-
-
 def line(answer: Any) -> str:
     found = str(answer.json()["error"])
     assert "\n" not in found

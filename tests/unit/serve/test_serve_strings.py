@@ -8,7 +8,7 @@ import re
 import shutil
 import subprocess
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -219,12 +219,6 @@ def test_other_files_are_refused() -> None:
 
 
 # The service
-
-
-@pytest.fixture(scope="module")
-def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
-    with serving.client(serving.runs(tmp_path_factory)) as found:
-        yield found
 
 
 def send(client: TestClient, name: str, content: bytes, **fields: str) -> object:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +24,6 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = serving.vector_runs(tmp_path_factory.mktemp("numbers") / "runs")
     serving.train(folder / "text", "lstm", "model.depth=1")
     return folder
-
-
-@pytest.fixture(scope="module")
-def client(runs: Path) -> Iterator[TestClient]:
-    with serving.client(runs) as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

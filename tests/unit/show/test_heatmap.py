@@ -38,7 +38,6 @@ def made(rows: int, columns: int, labels: tuple[str, ...] = EVERY, *, diverging:
         columns=tuple(names[:columns]),
         values=tuple(map(tuple, values.tolist())),
         origin="made up, layer 2, head 1 (for <tests> & co)",
-        row_name="output",
         column_name="source",
         scale="diverging" if diverging else "sequential",
         sums=not diverging,

@@ -38,31 +38,31 @@ PROBLEMS = problems(400, 404, 429, 503)
 
 
 @router.post("/compare", status_code=202, responses=PROBLEMS)
-def compare(request: Request, wish: CompareRequest) -> dict[Literal["job"], str]:
+def compare(request: Request, body: CompareRequest) -> dict[Literal["job"], str]:
     """Translate a test with every run and compare the outputs. The answer names the job that has the result later."""
     jobs: Jobs = request.app.state.jobs
-    if len(set(wish.runs)) < len(wish.runs):
-        raise SettingsError(f"runs = {', '.join(wish.runs)[:200]}: one is named twice; name each once")
-    folders = [jobs.library.path(run).resolve() for run in wish.runs]
+    if len(set(body.runs)) < len(body.runs):
+        raise SettingsError(f"runs = {', '.join(body.runs)[:200]}: one is named twice; name each once")
+    folders = [jobs.library.path(run).resolve() for run in body.runs]
     settings = [Run.open(folder).settings for folder in folders]
     tasks = {each.task for each in settings}
     if len(tasks) > 1:
-        named = ", ".join(f"{name} for {each.task}" for name, each in zip(wish.runs, settings, strict=True))
+        named = ", ".join(f"{name} for {each.task}" for name, each in zip(body.runs, settings, strict=True))
         raise SettingsError(f"runs = {named}: are for different tasks; choose runs of one task")
-    if len(wish.runs) < 2 and not task_of(settings[0].task).counting:
-        raise SettingsError(f"runs = {wish.runs[0]}: a comparison needs two or more; name another run")
+    if len(body.runs) < 2 and not task_of(settings[0].task).counting:
+        raise SettingsError(f"runs = {body.runs[0]}: a comparison needs two or more; name another run")
     limits, usual = jobs.library.limits, jobs.library.decode
-    decode = limits.decode(usual, wish.model_dump(include={"beam"}, exclude_unset=True), wish.decode)
-    arguments = [*map(str, folders), f"measure.limit={wish.limit}", *overrides_of("decode", decode)]
+    decode = limits.decode(usual, body.model_dump(include={"beam"}, exclude_unset=True), body.decode)
+    arguments = [*map(str, folders), f"measure.limit={body.limit}", *overrides_of("decode", decode)]
     files: list[tuple[str, list[str]]] = []
     test = ""
-    if wish.corpus and tasks == {"translate"}:
-        sources, references = request.app.state.corpora.pairs(wish.corpus, wish.limit)
-        files, test = [("source", sources), ("target", references)], f"{wish.corpus}, held-out part"
-    elif wish.corpus:
-        arguments += _labelled(request.app.state.corpora, wish.corpus)
+    if body.corpus and tasks == {"translate"}:
+        sources, references = request.app.state.corpora.pairs(body.corpus, body.limit)
+        files, test = [("source", sources), ("target", references)], f"{body.corpus}, held-out part"
+    elif body.corpus:
+        arguments += _labelled(request.app.state.corpora, body.corpus)
     else:
-        check_shared(wish.runs, settings)
+        check_shared(body.runs, settings)
     return {"job": jobs.compare(arguments, files, test).name}
 
 

@@ -93,9 +93,9 @@ async def _in_thread(place: AbstractContextManager[BinaryIO]) -> AsyncIterator[B
 
 
 @router.post("/{name}/check", responses=PROBLEMS)
-async def check(request: Request, name: str, wish: dict[Literal["task"], TaskName] | None = None) -> CheckAnswer:
+async def check(request: Request, name: str, body: dict[Literal["task"], TaskName] | None = None) -> CheckAnswer:
     """Check each part with `regard data check`; sources of held-out parts must not be in the training part."""
-    corpora, task = _corpora(request), (wish or {}).get("task", "translate")
+    corpora, task = _corpora(request), (body or {}).get("task", "translate")
     if name in BUILT_IN:
         return CheckAnswer(clean=True, parts={})
     folder = corpora.path(name)
@@ -116,14 +116,14 @@ async def check(request: Request, name: str, wish: dict[Literal["task"], TaskNam
 
 
 @router.post("/{name}/split", responses=PROBLEMS)
-async def split(request: Request, name: str, wish: SplitRequest) -> CorpusSummary:
+async def split(request: Request, name: str, body: SplitRequest) -> CorpusSummary:
     """Hold out pairs of the training part for validation and test, so that no source is in two parts."""
     corpora = _corpora(request)
     folder, files = corpora.path(name), corpora.files(name, "train")
     if corpora.files(name, "valid"):
         raise SettingsError(f"corpus = {name}: has a validation part already")
     with corpora.scratch() as corner:
-        count = ["--valid", str(wish.valid), "--test", str(wish.test)]
+        count = ["--valid", str(body.valid), "--test", str(body.test)]
         command = ["data", "split", *(file.name for file in files), "--out", str(corner), *count, "--json"]
         await request.app.state.commands(request, command, folder)
         corpora.adopt(name, corner)

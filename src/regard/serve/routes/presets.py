@@ -124,11 +124,11 @@ def _preset(name: str, settings: Settings) -> Preset:
 
 
 @router.post("/estimate", responses=problems(400, 404, 429, 503, 504))
-async def estimate(request: Request, wish: TrainingRequest) -> Preflight:
+async def estimate(request: Request, body: TrainingRequest) -> Preflight:
     """Prepare a training in a temporary folder and measure its cost."""
     state = request.app.state
-    asked = wish.arguments(state.corpora, state.library)
-    key = json.dumps([asked, state.corpora.stamp(wish.corpus)])
+    asked = body.arguments(state.corpora, state.library)
+    key = json.dumps([asked, state.corpora.stamp(body.corpus)])
     if key not in state.estimates:
         corner = Path(tempfile.mkdtemp(prefix="regard-estimate-"))
         try:

@@ -132,10 +132,10 @@ def one_run(request: Request, run: Name) -> RunAnswer:
 
 
 @router.post("/{run}/rename", responses=PROBLEMS)
-def rename(request: Request, run: Name, wish: RenameBody) -> dict[Literal["run"], str]:
+def rename(request: Request, run: Name, body: RenameBody) -> dict[Literal["run"], str]:
     """Give a run another name; not while it is trained."""
-    request.app.state.jobs.rename(run, wish.to)
-    return {"run": wish.to}
+    request.app.state.jobs.rename(run, body.to)
+    return {"run": body.to}
 
 
 @router.delete("/{run}", responses=PROBLEMS)

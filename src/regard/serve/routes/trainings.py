@@ -59,10 +59,10 @@ def every_training(request: Request) -> TrainingsAnswer:
 
 
 @router.post("", status_code=201, responses=PROBLEMS)
-def start(request: Request, wish: TrainingRequest) -> dict[Literal["run"], str]:
+def start(request: Request, body: TrainingRequest) -> dict[Literal["run"], str]:
     """Train a new run. It goes on when the page is closed, and when the server ends."""
     state = request.app.state
-    return {"run": state.jobs.train(wish.name, wish.arguments(state.corpora, state.library), wish.model_dump()).run}
+    return {"run": state.jobs.train(body.name, body.arguments(state.corpora, state.library), body.model_dump()).run}
 
 
 @router.get("/{run}", responses=PROBLEMS)
@@ -78,18 +78,18 @@ def forget(request: Request, run: str) -> None:
 
 
 @router.post("/{run}/stop", status_code=202, responses=PROBLEMS)
-def stop(request: Request, run: str, wish: dict[Literal["now"], bool] | None = None) -> Training:
+def stop(request: Request, run: str, body: dict[Literal["now"], bool] | None = None) -> Training:
     """Write a checkpoint and end; the training can be resumed. With `now` it ends at once, without a checkpoint."""
     trainings = _trainings(request)
     trainings.one(run)  # raises for an unknown name
-    trainings.jobs.stop(run, now=(wish or {}).get("now", False))
+    trainings.jobs.stop(run, now=(body or {}).get("now", False))
     return trainings.one(run)
 
 
 @router.post("/{run}/resume", status_code=202, responses=PROBLEMS)
-def resume(request: Request, run: str, wish: ResumeRequest | None = None) -> Training:
+def resume(request: Request, run: str, body: ResumeRequest | None = None) -> Training:
     """Resume from the last checkpoint; a run that has finished needs more `time` or `steps`."""
-    trainings, more = _trainings(request), wish or ResumeRequest(time="", steps="")
+    trainings, more = _trainings(request), body or ResumeRequest(time="", steps="")
     if trainings.one(run).state == "finished" and not (more.time or more.steps):
         raise SettingsError(f"run = {run}: has finished; give time or steps to train it further")
     trainings.jobs.resume(run, time=more.time, steps=more.steps)

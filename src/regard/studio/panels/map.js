@@ -27,13 +27,13 @@ export const nothing = "There is no model to draw yet.";
 export async function mount(root, {values, runs}) {
   await sheet("panels/map.css");
   root.append(pageHead("Map", LEAD));
-  const page = new Atlas(root, usable(runs, ...tasks));
+  const page = new MapPage(root, usable(runs, ...tasks));
   const text = values.text ?? (await beginning(chosen(page.runs, values.run)));
   await page.update({...values, text});
   return {update: (next) => page.update(next), leave: () => page.leave()};
 }
 
-class Atlas {
+class MapPage {
   /** @type {any} what the address says: run, text, sentence, at */ values;
   /** @type {ReturnType<typeof runPicker>} */ run;
   /** @type {any} import("./map/model.js").Model, once it is there */ model = null;

@@ -6,7 +6,7 @@ import {latest, post} from "../api.js";
 import {element, sheet} from "../element.js";
 import {field, pageHead} from "../pieces/forms.js";
 import {unpack} from "../pieces/packed.js";
-import {folding, remarks, saidRun} from "../pieces/question.js";
+import {AROUND, folding, remarks, saidRun} from "../pieces/question.js";
 import {chosen, ofWords, runPicker, usable} from "../pieces/runs.js";
 import {skeleton} from "../pieces/skeleton.js";
 import {trouble} from "../pieces/trouble.js";
@@ -265,7 +265,6 @@ class Page {
   }
 }
 
-const AROUND = /^[\p{P}\p{S}]+|[\p{P}\p{S}]+$/gu;
 const plain = (word) => word.toLowerCase().replace(AROUND, "");
 
 /** Whether the run says of this word that it has never seen it. */

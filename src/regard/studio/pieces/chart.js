@@ -12,7 +12,7 @@ import {categories, figure, linear, logarithmic} from "./axes.js";
 import {extent} from "./letters.js";
 import {folded, table} from "./table.js";
 
-const HUES = 6;
+export const HUES = 6; // colours that tell series apart
 const DASHES = [null, "7 3", "2 3", "9 3 2 3"];
 const MARKERS = [
   "M-4.5 0a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0 -9 0Z",

@@ -89,7 +89,7 @@ export function remarks({unknown = [], warning = ""} = {}) {
   return said ? [element("p.warning", {role: "status", dir: "auto"}, said)] : [];
 }
 
-const AROUND = /^[\p{P}\p{S}]+|[\p{P}\p{S}]+$/gu;
+export const AROUND = /^[\p{P}\p{S}]+|[\p{P}\p{S}]+$/gu; // marks around a word
 const bare = (word) => word.replace(AROUND, "") || word;
 
 /** A wavy line under the words of a line that the run has never seen. */

@@ -2,10 +2,10 @@
 // stays there. Where a view is the mean of a layer's heads, each head has lines of its own colour.
 
 import {element} from "../../element.js";
+import {HUES} from "../../pieces/chart.js";
 import {thumbnail} from "../../pieces/thumbnail.js";
 import {axesOf, fold, headsOf, placesOf} from "./view.js";
 
-const HUES = 6;
 const MOST = 8; // heads whose lines are told apart side by side
 const FEW = 16; // heads whose stamps may be large
 

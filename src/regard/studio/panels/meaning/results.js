@@ -3,7 +3,7 @@
 
 import {element} from "../../element.js";
 import {segmented} from "../../pieces/forms.js";
-import {lineChart} from "../../pieces/chart.js";
+import {HUES, lineChart} from "../../pieces/chart.js";
 import {heatmap} from "../../pieces/heatmap.js";
 import {neighbours} from "./neighbours.js";
 import {plane} from "./plane.js";
@@ -11,7 +11,6 @@ import {controlsOf, summarise} from "./summary.js";
 import {translated} from "./translated.js";
 
 const BEAT = 1100; // milliseconds that a layer stays when all are played
-const HUES = 6;
 const AXES = "The axes are the same for all layers, so that the way of a point can be followed.";
 const BROKEN = " The broken line is the control word in the same sentences.";
 
