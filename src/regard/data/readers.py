@@ -158,7 +158,8 @@ def read_rows(
     """The rows of one file, whose name says its format."""
     match kind := format_of(path):
         case "tsv" | "csv":
-            cells = read_tsv(path, complain) if kind == "tsv" else read_csv(path, complain)
+            separators = ",;\t" if len(names) > 1 else ","  # a single text may have semicolons
+            cells = read_tsv(path, complain) if kind == "tsv" else read_csv(path, complain, separators)
             return pick_cells(cells, path, names, columns, complain)
         case "jsonl":
             return pick_fields(read_jsonl(path, complain), path, columns or names, complain)
