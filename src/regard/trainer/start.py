@@ -406,13 +406,13 @@ def open_task(run: Run, tell: Tell) -> Task:
 
 
 def _tell_lengths(task: Task, limit: int, tell: Tell) -> None:
-    """Rows that training leaves out as too long, and pairs with an empty side, which teach to make something up."""
+    """Rows that training leaves out: those that are too long, and pairs with an empty side."""
     source, target = both_sides(*lengths_of(task.train_examples))
     noun = "pairs" if task.texts == 2 else "texts"
     if long := int((np.maximum(source, target) > limit).sum()):
         tell(f"left out of training: {long:,} of {len(source):,} {noun}, which have more than {limit:,} pieces")
-    if empty := task.empty_pairs():
-        tell(f"pairs with an empty side: {empty:,}, learned as they are; regard data clean drops them")
+    if task.texts == 2 and (empty := int((source == 0).sum())):
+        tell(f"left out of training: {empty:,} of {len(source):,} pairs, which have an empty side")
 
 
 def _check_watched(sentence: str, tokenizer: Tokenizer, longest: int) -> None:
