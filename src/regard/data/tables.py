@@ -114,6 +114,12 @@ def pick_cells(
             complain(CorpusProblem("format", path, line, message))
 
 
+def header_of(rows: Iterator[tuple[int, list[str]]], wanted: int) -> list[str]:
+    """The names of a table's columns, if it has as many as are wanted and its first row is a header; else none."""
+    first = [[cell.strip().lower() for cell in cells] for _, cells in islice(rows, 1)]
+    return next((cells for cells in first if len(cells) == wanted and _is_header(cells, (), wanted)), [])
+
+
 def _other_mark(path: str, cells: Sequence[str]) -> str:
     """What to do about cells that are set apart by another mark than the name of their file says."""
     if len(cells) == 1 and "\t" in cells[0]:

@@ -17,6 +17,7 @@ import torch
 from regard.data.batches import lengths_of
 from regard.data.encoding import Examples, RowEncoder
 from regard.data.plan import both_sides
+from regard.data.readers import languages_in_header
 from regard.data.shards import open_shards
 from regard.device import pick_device
 from regard.errors import DataError, ModelError, SettingsError
@@ -27,6 +28,7 @@ from regard.runs.folder import DEMO, SETTINGS, Progress, Run, belongs, flat, occ
 from regard.runs.log import Listener, Log, clock
 from regard.settings import NO_LIMIT, Machine, Settings, careful, choose, fit, load_settings, parse_time
 from regard.settings.fitting import SUBWORDS
+from regard.settings.languages import languages_of
 from regard.tasks import vectors
 from regard.tasks.corpus import Files, Material, extent, general_material, materials
 from regard.tasks.linking import guided
@@ -160,7 +162,16 @@ def _can_begin(settings: Settings, device: torch.device) -> None:
 
 
 def _create(folder: Path, settings: Settings) -> Run:
-    return Run.create(folder, absolute(vectors.resolve(teaching.resolve(settings))))
+    return Run.create(folder, absolute(_with_languages(vectors.resolve(teaching.resolve(settings)))))
+
+
+def _with_languages(settings: Settings) -> Settings:
+    """The settings with the languages that the header of a table names, where nothing else says which they are."""
+    data = settings.data
+    if settings.task != "translate" or data.columns or not Path(data.corpus).is_file() or languages_of(settings):
+        return settings
+    languages = str(languages_in_header(data.corpus) or "")
+    return settings.model_copy(update={"data": data.model_copy(update={"languages": languages})})
 
 
 def absolute(settings: Settings) -> Settings:
