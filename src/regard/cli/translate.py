@@ -193,7 +193,7 @@ def _translate_file(translator: Translator, file: Path, out: Path | None, option
         with new_file(out) as target:
             target.write(written)
     same = sum(one == other for one, other in zip(document.texts, texts, strict=True))
-    say(f"{file}: {len(texts):,} texts, {same:,} of them unchanged")
+    say(f"{file}: {len(texts):,} text{'' if len(texts) == 1 else 's'}, {same:,} unchanged")
 
 
 def _translations(translator: Translator, waiting: Iterable[list[str]], options: Options) -> Iterator[Translation]:
