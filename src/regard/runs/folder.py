@@ -30,7 +30,7 @@ import re
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -98,7 +98,7 @@ class Run:
     """A run folder that exists."""
 
     folder: Path
-    settings: Settings
+    settings: Settings = field(repr=False)
 
     @classmethod
     def create(cls, folder: Path, settings: Settings) -> Run:
