@@ -182,6 +182,8 @@ def read_rows(
             return ((line, row[: len(names)]) for line, row in read_conllu(path, complain))
         case "text" if len(names) == 1:
             return ((number, (line,)) for number, line in enumerate(read_lines(path, complain), start=1))
+        case "text" if path.lower().endswith((".xlsx", ".xls", ".ods")):
+            raise SettingsError(f"file = {path}: a spreadsheet is not read; save it as .csv or .tsv")
         case "text":
             wanted = " and ".join(names)
             raise SettingsError(f"file = {path}: plain text has one column; give a file each for {wanted}")

@@ -485,6 +485,8 @@ def test_files_and_columns_must_fit_the_task(tmp_path) -> None:
     plain = write(tmp_path / "a.de", "x\n")
     with pytest.raises(SettingsError, match="plain text has one column; give a file each for source and target"):
         read_pairs(Corpus((plain,)))
+    with pytest.raises(SettingsError, match=r"pairs\.xlsx: a spreadsheet is not read; save it as \.csv or \.tsv"):
+        list(Corpus(("pairs.xlsx",)).rows(("source", "target")))
     with pytest.raises(SettingsError, match="give one file, or one each for text"):
         read_texts(Corpus((plain, plain)))
     with pytest.raises(SettingsError, match=r"columns = a: 2 are needed, for source and target"):
