@@ -51,6 +51,19 @@ def test_two_runs_are_compared_and_opened_side_by_side(
     page.wait_for_url(lambda url: "#look?run=bahdanau&text=" in url)
 
 
+def test_runs_with_the_same_score_are_not_told_apart(page: Any) -> None:
+    page.goto("/#compare")
+    found = page.evaluate(
+        """async (scores) => {
+          const {headline} = await import('/studio/panels/compare/result.js');
+          const row = (score, place) => ({name: 'ab'[place], scores: [{name: 'BLEU', score}]});
+          return scores.map(each => headline({rows: each.map(row), metrics: ['BLEU'], verdicts: []}));
+        }""",
+        [[29.5, 29.5], [29.4, 29.5]],
+    )
+    assert found == ["a and b score the same", "b scores highest"]
+
+
 def test_what_cannot_be_compared_is_said_before_it_is_tried(page: Any) -> None:
     page.goto("/#compare?runs=lstm")
     page.get_by_text("Choose at least two.").wait_for()

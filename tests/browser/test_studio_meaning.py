@@ -236,13 +236,14 @@ def test_examples_are_in_the_language_that_the_run_reads(page: Any) -> None:
           const {examplesFor} = await import('/studio/panels/meaning/examples.js');
           const {has} = await import('/studio/panels/meaning/sentences.js');
           return codes.map(code => {
-            const examples = examplesFor(code === null ? {} : {languages: {source: code, target: 'en'}});
+            const languages = code ? {source: code, target: 'en'} : null;
+            const examples = examplesFor({task: code === null ? 'tag' : 'translate', languages});
             const whole = ({word, control, sentences}) => sentences.every(
               one => has(one, word) && (!control || has(one, control))) && sentences.length > 1;
             return [examples[0]?.word ?? '', examples.every(whole)];
           });
         }""",
-        [None, "en", "eng_Latn", "zh", "pt_BR", "de", "fr", "es", "sw"],
+        [None, "", "en", "eng_Latn", "zh", "pt_BR", "de", "fr", "es", "sw"],
     )
-    words = ["bank", "bank", "bank", "苹果", "banco", "Bank", "avocat", "banco", ""]
+    words = ["bank", "", "bank", "bank", "苹果", "banco", "Bank", "avocat", "banco", ""]
     assert found == [[word, True] for word in words]

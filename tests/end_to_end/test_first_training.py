@@ -67,6 +67,15 @@ def test_two_files_are_enough(capsys: pytest.CaptureFixture[str]) -> None:
     assert "training runs/en-fr-2, because a run of its name exists;" in errors_of(capsys)
 
 
+@pytest.mark.parametrize(("header", "languages"), [("German;English", "de-en"), ("fein;fine", "")])
+def test_a_run_of_a_table_has_the_languages_of_its_header(header: str, languages: str) -> None:
+    rows = "".join(f"ein Hund {number};a dog {number}\n" for number in range(30))
+    Path("pairs.csv").write_text(f"{header}\n{rows}")
+    words = ["train", *TINY, "--corpus", "pairs.csv", "--steps", "1", "model.heads=2", "--device", "cpu"]
+    assert cli([*words, "--out", "run"]) == 0
+    assert Run.open(Path("run")).settings.data.languages == languages
+
+
 def test_what_is_not_learned_and_what_should_not_be_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
     words = ["train", *TINY, *corpus_of(60), "--steps", "2", "model.heads=2", "model.dropout=0.2", "--device", "cpu"]
     for name, place, line in (("text.en", 4, ""), ("text.fr", 7, " "), ("text.en", 9, "the cat " * 300)):
@@ -76,7 +85,7 @@ def test_what_is_not_learned_and_what_should_not_be_is_said_once(capsys: pytest.
     assert cli([*words, "--out", "run"]) == 0
     said = errors_of(capsys)
     assert "left out of training: 1 of 57 pairs, which have more than 200 pieces" in said
-    assert "pairs with an empty side: 2, learned as they are; regard data clean drops them" in said
+    assert "left out of training: 2 of 57 pairs, which have an empty side" in said
     assert "dropout 0.2" not in said  # it was given
     assert cli(["train", "--resume", "run", "--steps", "+1", "--device", "cpu"]) == 0
     assert "empty side" not in errors_of(capsys)

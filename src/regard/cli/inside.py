@@ -146,12 +146,13 @@ def _print_meaning(found: Compared) -> None:
     from rich.text import Text
 
     lines: list[Text | str] = []
+    missing = "no link" if any(place.translation for place in found.places) else ""  # a class is of no single word
     for number, place in enumerate(found.places, start=1):
         lines.append(f"{number:>3}  {place.sentence}")
-        whole = f"({place.whole})" if place.whole else ""
-        if place.translation or whole:
-            gap = " " if place.translation and whole else ""
-            lines.append(Text.assemble("     → ", (place.translation, "bold green"), gap, (whole, "dim")))
+        whole, became = f"({place.whole})" if place.whole else "", place.translation or missing
+        if became or whole:
+            gap = " " if became and whole else ""
+            lines.append(Text.assemble("     → ", (became, "bold green"), gap, (whole, "dim")))
     if len(found.places) > 1:
         head, *rows = _table(found)
         lines += ["", Text(head, "bold"), *rows]

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from regard.text.reading import Unknown
 
 SHOWN = ("text", "align", "scores", "doubt")
+LINKED = 0.005  # the least weight that is more than 0.00 when it is shown
 STRINGS = (".po", ".pot", ".mo", ".xliff", ".xlf", ".srt")  # what `regard.serve.strings` reads
 
 
@@ -193,7 +194,7 @@ def _translate_file(translator: Translator, file: Path, out: Path | None, option
         with new_file(out) as target:
             target.write(written)
     same = sum(one == other for one, other in zip(document.texts, texts, strict=True))
-    say(f"{file}: {len(texts):,} texts, {same:,} of them unchanged")
+    say(f"{file}: {len(texts):,} text{'' if len(texts) == 1 else 's'}, {same:,} unchanged")
 
 
 def _translations(translator: Translator, waiting: Iterable[list[str]], options: Options) -> Iterator[Translation]:
@@ -257,8 +258,9 @@ def _lines(found: Translation, count: int, show: str) -> Iterator[str]:
             target = max((len(link.target) for link in links), default=0)
             source = max((len(link.source) for link in links), default=0)
             yield ""
-            rows = (f"  {link.target:{target}}  ← {link.source:{source}}  {link.weight:.2f}" for link in links)
-            yield from map(printable, rows)
+            for link in links:  # where all its weight is on special tokens, a word is linked with none
+                word = link.source if link.weight >= LINKED else "–"
+                yield printable(f"  {link.target:{target}}  ← {word:{source}}  {link.weight:.2f}")
             yield ""
     if show == "doubt":
         yield from (f"  {line}" for line in doubt_lines(found.doubt))

@@ -143,10 +143,12 @@ def menu_for(
     multiple: int = 1,
     stretch: Stretch = (1.0, 1.0),
 ) -> tuple[BatchShape, ...]:
-    """The shapes that pad these examples least; long rows are left out, as in `plan`."""
+    """The shapes that pad these examples least; long rows and those with an empty source are left out, as in `plan`."""
     limit = min(longest or budget, budget)
     source, target = both_sides(*_stretched(examples, stretch, limit))
     kept = np.maximum(source, target) <= limit
+    if "source" in examples.columns:
+        kept &= source > 0
     return choose_menu(source[kept], target[kept], budget=budget, size=size, multiple=multiple)
 
 

@@ -118,7 +118,8 @@ class RowEncoder(Protocol):
 
 @dataclass(frozen=True)
 class PairEncoder:
-    """Translation: a source and a target sentence."""
+    """Translation: a source and a target sentence. A pair with an empty side teaches a model to make something up: its
+    source has no pieces at all, not even `<end>`, and so it is in no batch (`plan`)."""
 
     tokenizers: Tokenizers
     names: ClassVar[tuple[str, ...]] = ("source", "target")
@@ -130,7 +131,10 @@ class PairEncoder:
 
     def encode(self, row: Sequence[str]) -> tuple[list[Any], ...]:
         ids, *numbers = _apart(self.tokenizers.read(row[0]), self.tokenizers.source)
-        return ids, self.tokenizers.written(row[1]), *numbers
+        target = self.tokenizers.written(row[1])
+        if len(ids) <= len(self.tokenizers.framed(())) or len(target) <= len(self.tokenizers.begin):
+            return [], target, *([] for _ in numbers)
+        return ids, target, *numbers
 
     def fingerprint(self) -> str:
         sides, frame = (self.tokenizers.source, self.tokenizers.target), self.tokenizers.frame

@@ -26,8 +26,19 @@ from numpy.typing import NDArray
 
 from regard.data.lines import PACKED, Complain, CorpusProblem, ignore, open_bytes, read_lines, refuse
 from regard.data.parquet import read_parquet
-from regard.data.tables import Row, pick_cells, pick_fields, read_conllu, read_csv, read_jsonl, read_tmx, read_tsv
+from regard.data.tables import (
+    Row,
+    header_of,
+    pick_cells,
+    pick_fields,
+    read_conllu,
+    read_csv,
+    read_jsonl,
+    read_tmx,
+    read_tsv,
+)
 from regard.errors import DataError, ResourceError, SettingsError, optional
+from regard.settings.languages import Languages, named_by
 from regard.text.vectors import arrays, written
 
 # Where two files stop matching line by line, guessed from the lengths of their lines.
@@ -158,8 +169,7 @@ def read_rows(
     """The rows of one file, whose name says its format."""
     match kind := format_of(path):
         case "tsv" | "csv":
-            cells = read_tsv(path, complain) if kind == "tsv" else read_csv(path, complain)
-            return pick_cells(cells, path, names, columns, complain)
+            return pick_cells(_cells(path, len(names), complain), path, names, columns, complain)
         case "jsonl":
             return pick_fields(read_jsonl(path, complain), path, columns or names, complain)
         case "parquet" | "npz" | "hub":
@@ -172,9 +182,22 @@ def read_rows(
             return ((line, row[: len(names)]) for line, row in read_conllu(path, complain))
         case "text" if len(names) == 1:
             return ((number, (line,)) for number, line in enumerate(read_lines(path, complain), start=1))
+        case "text" if path.lower().endswith((".xlsx", ".xls", ".ods")):
+            raise SettingsError(f"file = {path}: a spreadsheet is not read; save it as .csv or .tsv")
         case "text":
             wanted = " and ".join(names)
             raise SettingsError(f"file = {path}: plain text has one column; give a file each for {wanted}")
+
+
+def _cells(path: str, wanted: int, complain: Complain) -> Iterator[tuple[int, list[str]]]:
+    if format_of(path) == "tsv":
+        return read_tsv(path, complain)
+    return read_csv(path, complain, ",;\t" if wanted > 1 else ",")  # a single text may have semicolons
+
+
+def languages_in_header(path: str) -> Languages | None:
+    """The languages of a table of pairs whose header names them; None of any other file."""
+    return named_by(header_of(_cells(path, 2, ignore), 2)) if format_of(path) in ("tsv", "csv") else None
 
 
 def format_of(path: str) -> Format:

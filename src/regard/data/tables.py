@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Iterator, Sequence
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 from xml.parsers import expat
 
@@ -19,6 +20,7 @@ _USUAL = (  # names of columns
     *("source", "target", "src", "tgt", "trg", "text", "label", "labels", "tags", "words", "sentence", "translation"),
     *("input", "output", "id", "index", "line", "score"),
 )
+_QUOTED = re.compile('"[^"]*"?')
 LARGEST_RECORD = 1 << 24  # characters of CSV; the csv module's own limit is too short for a long document
 
 
@@ -28,13 +30,20 @@ def read_tsv(path: str, complain: Complain) -> Iterator[tuple[int, list[str]]]:
         yield number, line.split("\t")
 
 
-def read_csv(path: str, complain: Complain) -> Iterator[tuple[int, list[str]]]:
-    """The cells of each record, which may be quoted and span lines; reading goes on after one that is not CSV."""
+def read_csv(path: str, complain: Complain, separators: str = ",") -> Iterator[tuple[int, list[str]]]:
+    """The cells of each record, which may be quoted and span lines; reading goes on after one that is not CSV.
+
+    What separates cells is the first of ``separators`` that the first line has outside quotation marks.
+    """
     csv.field_size_limit(LARGEST_RECORD)
-    lines = _CsvLines(read_lines(path, complain))
+    texts = read_lines(path, complain)
+    first = list(islice(texts, 1))
+    bare = _QUOTED.sub("", "".join(first))
+    separator = next((each for each in separators if each in bare), ",")
+    lines = _CsvLines(chain(first, texts))
     begin = before = 1
     while True:
-        reader = csv.reader(lines, strict=True)
+        reader = csv.reader(lines, delimiter=separator, strict=True)
         try:
             for cells in reader:
                 lines.held = 0
@@ -69,12 +78,13 @@ def pick_cells(
     """The wanted columns of a table, by header or by number.
 
     Columns given by name need a header; with columns given by number there is none. If no columns are given, the first
-    row is a header if it contains `names`, or names languages and the like; else it is data.
+    row is a header if it contains `names`, or names languages and the like, or a column of numbers; else it is data.
     """
     first = next(rows, None)
     if first is None:
         return
-    header = first[1]
+    header, below = first[1], list(islice(rows, 3))
+    rows = chain(below, rows)
     if columns and not all(column.isdecimal() for column in columns):
         for column in columns:
             if column not in header:
@@ -82,7 +92,7 @@ def pick_cells(
         indices = [header.index(column) for column in columns]
     elif not columns and set(names) <= set(lowered := [cell.strip().lower() for cell in header]):
         indices = [lowered.index(name) for name in names]
-    elif not columns and _is_header(lowered, len(names)):
+    elif not columns and _is_header(lowered, [cells for _, cells in below], len(names)):
         if len(header) != len(names):
             wanted = " and ".join(names)
             raise DataError(
@@ -104,6 +114,12 @@ def pick_cells(
             complain(CorpusProblem("format", path, line, message))
 
 
+def header_of(rows: Iterator[tuple[int, list[str]]], wanted: int) -> list[str]:
+    """The names of a table's columns, if it has as many as are wanted and its first row is a header; else none."""
+    first = [[cell.strip().lower() for cell in cells] for _, cells in islice(rows, 1)]
+    return next((cells for cells in first if len(cells) == wanted and _is_header(cells, (), wanted)), [])
+
+
 def _other_mark(path: str, cells: Sequence[str]) -> str:
     """What to do about cells that are set apart by another mark than the name of their file says."""
     if len(cells) == 1 and "\t" in cells[0]:
@@ -113,13 +129,14 @@ def _other_mark(path: str, cells: Sequence[str]) -> str:
     return ""
 
 
-def _is_header(cells: Sequence[str], wanted: int) -> bool:
+def _is_header(cells: Sequence[str], below: Sequence[Sequence[str]], wanted: int) -> bool:
     """Whether these are names of columns, two or more, all different; an index often has none. Of more columns than are
-    wanted, more than half must have usual names."""
+    wanted, more than half must have usual names, or the first must have nothing but numbers ``below`` its name."""
     named = [cell for cell in cells if cell]
     usual = sum(cell in _USUAL or is_language(cell) for cell in named)
     needed = len(named) if len(cells) <= wanted else len(named) // 2 + 1
-    return 1 < len(named) == len(set(named)) and usual >= needed
+    numbered = [row[0].strip().isdecimal() for row in (cells, *below) if row] == [False, True, True, True]
+    return 1 < len(named) == len(set(named)) and (usual >= needed or (numbered and len(cells) > wanted))
 
 
 def read_jsonl(path: str, complain: Complain) -> Iterator[tuple[int, Any]]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import chain
 
@@ -106,7 +106,7 @@ class Output:
     text: str
     log_probability: float
     score: float  # what the rule, or the risk, compares outputs by
-    parts: tuple[Part, ...] = ()  # none for a sentence that was left as it is
+    parts: tuple[Part, ...] = field(default=(), repr=False)  # none for a sentence that was left as it is
 
 
 Find = Callable[[list[int], list[Constraint]], list[list[Hypothesis]]]  # the outputs of some rows

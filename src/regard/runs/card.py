@@ -148,7 +148,8 @@ def _data(run: Run, origin: Origin | None) -> Iterator[str]:
             encoded = open_shards(run.data / part, verify=False).manifest
         except DataError:
             continue
-        yield f"- {part}: {encoded.rows:,} rows, fingerprint of text and tokenizer `{encoded.fingerprint}`"
+        mark = encoded.fingerprint.removesuffix(part)
+        yield f"- {part}: {encoded.rows:,} rows, fingerprint of text and tokenizer `{mark}`"
     yield ""
 
 

@@ -30,7 +30,7 @@ import re
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -64,6 +64,11 @@ def packaged() -> Path:
     return PACKAGED
 
 
+def _runs_in(folder: Path) -> list[str]:
+    """The names of the runs that stand in a folder itself."""
+    return sorted(path.name for path in folder.glob("*") if (path / SETTINGS).is_file())
+
+
 def resolve(folder: Path) -> Path:
     """The folder itself, or that of the package's run for ``demo`` where there is no run of that name."""
     meant = folder == Path(DEMO) and not (folder / SETTINGS).exists() and (packaged() / SETTINGS).is_file()
@@ -93,7 +98,7 @@ class Run:
     """A run folder that exists."""
 
     folder: Path
-    settings: Settings
+    settings: Settings = field(repr=False)
 
     @classmethod
     def create(cls, folder: Path, settings: Settings) -> Run:
@@ -123,12 +128,18 @@ class Run:
         if (folder / SETTINGS).is_file():
             return cls(folder, load_settings(folder / SETTINGS))
         if folder.exists():
-            raise ModelError(f"{folder}: is not a run: it has no settings.toml; regard train makes one")
-        beside = [path.name for path in folder.parent.glob("*") if (path / SETTINGS).is_file()]
+            inside = _runs_in(folder)
+            advice = f"name a run in it: {folder / inside[0]}" if inside else "regard train makes one"
+            hint = f"regard runs ls {folder}" if inside else ""
+            raise ModelError(f"{folder}: is not a run: it has no settings.toml; {advice}", hint=hint)
+        beside = _runs_in(folder.parent)
         hint = f"regard runs ls {folder.parent}" if beside else ""
-        plain = folder == Path(folder.name) and (packaged() / SETTINGS).is_file()  # a name alone may mean `demo`
-        known = [*beside, DEMO] if plain else beside
+        plain = folder == Path(folder.name)  # a name alone may mean `demo`, or a run in the usual folder
+        usual = [f"runs/{name}" for name in _runs_in(Path("runs"))] if plain else []
+        known = [*beside, *usual, *([DEMO] if plain and (packaged() / SETTINGS).is_file() else [])]
         near = did_you_mean(folder.name, known) if known else "regard train makes one"
+        if f"runs/{folder.name}" in usual:
+            near = f"did you mean 'runs/{folder.name}'?"
         if folder.name == DEMO and folder != packaged():
             near = "regard demo trains one; the name demo alone is the run that comes with Regard"
         raise ModelError(f"{folder}: no such folder; {near}", hint=hint)

@@ -17,14 +17,14 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path, PurePath
 from typing import Annotated, Any, BinaryIO, Literal, get_args
 
 from pydantic import Field
 
 from regard.data.encoding import PairEncoder
-from regard.data.readers import Corpus
+from regard.data.readers import Corpus, languages_in_header
 from regard.errors import DataError, ModelError, ResourceError, SettingsError, did_you_mean
 from regard.explain.answer import Answer
 from regard.fable.sentence import Language
@@ -131,11 +131,12 @@ class Corpora:
         return {file: str(before) for file, before in found.items()}
 
     def languages(self, name: str) -> Languages | None:
-        """The languages by the original names of the files, of the training part first."""
+        """The languages by the original names of the files, of the training part first, or by the header of a table."""
         called = self.called(name)
         parts = ([called.get(file.name, "") for file in self.files(name, part)] for part in PARTS)
         found = (named_in(*files) for files in parts if files and all(files))
-        return next((each for each in found if each is not None), None)
+        headers = (_in_header(file) for part in PARTS for file in self.files(name, part))
+        return next((each for each in chain(found, headers) if each is not None), None)
 
     def settings(self, name: str) -> dict[str, str]:
         """The settings of ``data`` by which a training reads this corpus. Without a validation part the training holds
@@ -301,6 +302,13 @@ def _is_part(path: Path, part: str) -> bool:
 
 def _form(file: str) -> str:
     return file.split(".")[1]
+
+
+def _in_header(file: Path) -> Languages | None:
+    """The languages that a table's header names; none where it cannot be read."""
+    with suppress(DataError, ResourceError):
+        return languages_in_header(str(file))
+    return None
 
 
 def _is_whole(files: Sequence[str]) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Annotated
@@ -55,8 +55,8 @@ class Languages:
 
 
 def languages_of(settings: Settings) -> Languages | None:
-    """From `data.languages`, the built-in corpus (`fable:fr`) or file names (`train.de`, `train.en`). Pictures, sounds
-    and numbers are in no language, whatever is written of them."""
+    """From `data.languages`, the built-in corpus (`fable:fr`), columns (`german,english`) or file names (`train.de`,
+    `train.en`). Pictures, sounds and numbers are in no language, whatever is written of them."""
     if settings.task != "translate" or settings.text.source.kind == "vectors":
         return None
     data = settings.data
@@ -65,6 +65,8 @@ def languages_of(settings: Settings) -> Languages | None:
     name, _, language = data.corpus.partition(":")
     if name == "fable":
         return Languages("en", language or "fr")
+    if found := named_by(data.columns.split(",")):
+        return found
     return named_in(data.corpus) if data.corpus else named_in(data.source, data.target)
 
 
@@ -83,6 +85,12 @@ def named_in(*files: str) -> Languages | None:
     if len(source) == len(target) and len(differing) == 1:
         return _pair(*differing[0])
     return _pair(*map(_suffix, files))
+
+
+def named_by(columns: Sequence[str]) -> Languages | None:
+    """From the names of two columns, each a language: `german` and `English`, `translation.de` and `translation.en`."""
+    names = [column.rpartition(".")[2].strip().lower() for column in columns]
+    return _pair(*names) if len(names) == 2 else None
 
 
 def _suffix(file: str) -> str:

@@ -385,7 +385,7 @@ class DataSettings(Frozen):
     """Which columns of a table to read, by name or number, with commas: `2,1`."""
     languages: Annotated[str, Field(pattern=rf"^({LANGUAGE}-{LANGUAGE})?$")] = ""
     """Source and target language as codes: `de-en`, `pt_BR-en`, `eng_Latn-zh-Hans`. Empty: taken from the names of the
-    corpus or the files."""
+    corpus, its columns or the files."""
     longest: Count = 200
     """In pieces; longer examples are left out of training, and counted."""
     pairs: Count = 100_000

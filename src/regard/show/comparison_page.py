@@ -44,6 +44,8 @@ def headline(comparison: Comparison) -> str:
     metric = comparison.metrics[0]
     scored = [(row.scores[0].score, row.name) for row in comparison.rows if row.scores]
     score, best = min(scored) if metric in LOWER_IS_BETTER else max(scored, key=lambda item: item[0])
+    if tied := [name for other, name in scored if other == score and name != best]:
+        return f"{several([best, *tied])} score the same: {metric} {score:.1f}."
     claim = f"{best} scores best: {metric} {score:.1f}"
     against = [
         verdict

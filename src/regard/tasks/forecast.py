@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, assert_never
 
@@ -129,8 +129,8 @@ class Forecast:
 class Forecaster:
     """Forecasts how series go on."""
 
-    model: EncoderDecoder
-    vectors: Vectors
+    model: EncoderDecoder = field(repr=False)
+    vectors: Vectors = field(repr=False)
     cut: ForecastSettings
     device: torch.device
     run: Run | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
 
@@ -90,9 +90,9 @@ def _with_letters(ids: list[int], letters: list[int], places: int) -> list[list[
 class LabelPredictor:
     """A labeller in use: what a tagger and a classifier have in common."""
 
-    model: Labeller
-    reader: Reader
-    labels: Vocabulary
+    model: Labeller = field(repr=False)
+    reader: Reader = field(repr=False)
+    labels: Vocabulary = field(repr=False)
     run: Run | None = None
 
     @property

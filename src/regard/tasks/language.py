@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, ClassVar, Literal, Self
 
@@ -72,10 +72,10 @@ NOTHING = Continuation("", "", "", 0.0)  # of a text without words
 class Writer:
     """A language model with its tokenizer."""
 
-    model: LanguageModel
-    tokenizer: Tokenizer
+    model: LanguageModel = field(repr=False)
+    tokenizer: Tokenizer = field(repr=False)
     device: torch.device
-    known: KnownWords | None = None  # what the run has seen
+    known: KnownWords | None = field(default=None, repr=False)  # what the run has seen
     run: Run | None = None
     task: ClassVar[Literal["language"]] = "language"
 

@@ -229,10 +229,6 @@ class Task(nn.Module, ABC):
     @abstractmethod
     def forward(self, batch: Tensors, *, static: bool = False) -> Tensor: ...
 
-    def empty_pairs(self) -> int:
-        """Of a task with pairs of texts, how many pairs of the training have an empty side."""
-        return 0
-
     @abstractmethod
     def write(self, texts: Sequence[str], device: torch.device) -> list[str]:
         """The model's outputs for texts now; it is in evaluation mode."""

@@ -123,11 +123,6 @@ class TranslateTask(Task):
 
         return load(run.folder, device=str(device), checkpoint_name=checkpoint_name)
 
-    def empty_pairs(self) -> int:
-        source, target = (self.train_examples.columns[side].lengths() for side in SIDES)
-        frame, begin = len(self.tokenizers.framed(())), len(self.tokenizers.begin)
-        return int(((source <= frame) | (target <= begin)).sum())
-
     def _measured(self) -> Stretch:
         """How much longer sampling makes sentences: at most this in three of four, measured on a few hundred."""
         some = np.unique(np.linspace(0, len(self.train_examples) - 1, MEASURED).astype(np.int64))

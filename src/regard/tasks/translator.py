@@ -171,12 +171,12 @@ class Translation:
 class Translator:
     """A model, or several with one vocabulary, that translates. Order is kept; an empty text stays empty."""
 
-    models: tuple[EncoderDecoder, ...]
-    tokenizers: Tokenizers
+    models: tuple[EncoderDecoder, ...] = field(repr=False)
+    tokenizers: Tokenizers = field(repr=False)
     device: torch.device
     run: Run | None = None
     longest: int = 1000  # source pieces at once; longer sentences are cut and put together again
-    searcher: Searcher | None = None  # None: our own loop
+    searcher: Searcher | None = field(default=None, repr=False)  # None: our own loop
     task: ClassVar[Literal["translate"]] = "translate"
 
     @property

@@ -156,8 +156,8 @@ _QUOTES = '"“”„«»'
 _OPENED = re.compile(r"(?<!\w)['‘](?=\w)")  # no apostrophe: a word follows, and none is before it
 _CLOSED = re.compile(r"(?<=[,.!?…])['’](?=\s|$)")
 _PAUSES = ",:.!?…"  # what ends before a quotation mark, unless only a word or two are quoted
-_MARKS = re.compile(  # no hyphen, no 3:30, no 3–5; a tag as a whole
-    r"(?:(?<!\s)\s+)?(?:</?[a-zA-Z][^<>\s]*(?:\s[^<>=]*=[^<>]*)?\s*/?>|[;()\[\]{}—<>|]|[:–-]+(?=\s)|(?<=\s)[–-]+|(?<!\S)#+)+\s*"
+_MARKS = re.compile(  # no hyphen, no 3:30, no 3–5, no ellipsis at the end; a tag as a whole
+    r"(?:(?<!\s)\s+)?(?:</?[a-zA-Z][^<>\s]*(?:\s[^<>=]*=[^<>]*)?\s*/?>|[;()\[\]{}—<>|]|(?:…|\.{2,})(?=\s*\w)|[:–-]+(?=\s)|(?<=\s)[–-]+|(?<!\S)#+)+\s*"
 )
 _NAMED = 10  # how many unknown words a remark lists
 
@@ -273,7 +273,7 @@ def read(text: str, known: KnownWords | None, *, plain: bool = False) -> Passage
     but *The king said, "The cat slept."* A word in capitals among others is then read without them, or the run would
     take the sentence for one in capitals. Quotation marks are not read: they stay where they are, around sentences and
     between a speaker and what is said; where they quote a part of a sentence, they are left out. Nor are brackets,
-    tags, bars, dashes, semicolons and colons: what stands between them is read by itself, and they stay.
+    tags, bars, dashes, ellipses, semicolons and colons: what stands between them is read by itself, and they stay.
     """
     parts = cut_as_read(text, plain=plain)
     return Passage(text, parts, tuple(_read(sentence, known, plain=plain) for sentence in parts.sentences), known)

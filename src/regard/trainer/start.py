@@ -17,6 +17,7 @@ import torch
 from regard.data.batches import lengths_of
 from regard.data.encoding import Examples, RowEncoder
 from regard.data.plan import both_sides
+from regard.data.readers import languages_in_header
 from regard.data.shards import open_shards
 from regard.device import pick_device
 from regard.errors import DataError, ModelError, SettingsError
@@ -27,6 +28,7 @@ from regard.runs.folder import DEMO, SETTINGS, Progress, Run, belongs, flat, occ
 from regard.runs.log import Listener, Log, clock
 from regard.settings import NO_LIMIT, Machine, Settings, careful, choose, fit, load_settings, parse_time
 from regard.settings.fitting import SUBWORDS
+from regard.settings.languages import languages_of
 from regard.tasks import vectors
 from regard.tasks.corpus import Files, Material, extent, general_material, materials
 from regard.tasks.linking import guided
@@ -160,7 +162,16 @@ def _can_begin(settings: Settings, device: torch.device) -> None:
 
 
 def _create(folder: Path, settings: Settings) -> Run:
-    return Run.create(folder, absolute(vectors.resolve(teaching.resolve(settings))))
+    return Run.create(folder, absolute(_with_languages(vectors.resolve(teaching.resolve(settings)))))
+
+
+def _with_languages(settings: Settings) -> Settings:
+    """The settings with the languages that the header of a table names, where nothing else says which they are."""
+    data = settings.data
+    if settings.task != "translate" or data.columns or not Path(data.corpus).is_file() or languages_of(settings):
+        return settings
+    languages = str(languages_in_header(data.corpus) or "")
+    return settings.model_copy(update={"data": data.model_copy(update={"languages": languages})})
 
 
 def absolute(settings: Settings) -> Settings:
@@ -406,13 +417,13 @@ def open_task(run: Run, tell: Tell) -> Task:
 
 
 def _tell_lengths(task: Task, limit: int, tell: Tell) -> None:
-    """Rows that training leaves out as too long, and pairs with an empty side, which teach to make something up."""
+    """Rows that training leaves out: those that are too long, and pairs with an empty side."""
     source, target = both_sides(*lengths_of(task.train_examples))
     noun = "pairs" if task.texts == 2 else "texts"
     if long := int((np.maximum(source, target) > limit).sum()):
         tell(f"left out of training: {long:,} of {len(source):,} {noun}, which have more than {limit:,} pieces")
-    if empty := task.empty_pairs():
-        tell(f"pairs with an empty side: {empty:,}, learned as they are; regard data clean drops them")
+    if task.texts == 2 and (empty := int((source == 0).sum())):
+        tell(f"left out of training: {empty:,} of {len(source):,} pairs, which have an empty side")
 
 
 def _check_watched(sentence: str, tokenizer: Tokenizer, longest: int) -> None:

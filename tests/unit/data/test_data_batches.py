@@ -45,15 +45,15 @@ def lengths(rows: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 
 def test_a_batch_begins_and_ends_its_targets() -> None:
-    examples = encode_examples([("ab", "xyz"), ("c", "")], PairEncoder(Tokenizers(BYTES, BYTES)))
+    examples = encode_examples([("ab", "xyz"), ("c", "x")], PairEncoder(Tokenizers(BYTES, BYTES)))
     batch = collate(examples, np.array([0, 1]), BatchShape(3, 4, 5))
     a, b, c, x, y, z = BYTES.encode("abcxyz")
     assert batch.rows.tolist() == [0, 1, -1]
     assert batch.source.tolist() == [[a, b, END, PAD], [c, END, PAD, PAD], [END, PAD, PAD, PAD]]
-    assert batch.target_in.tolist() == [[START, x, y, z, PAD], [START, *[PAD] * 4], [START, *[PAD] * 4]]
-    assert batch.target_out.tolist() == [[x, y, z, END, PAD], [END, *[PAD] * 4], [PAD] * 5]
+    assert batch.target_in.tolist() == [[START, x, y, z, PAD], [START, x, *[PAD] * 3], [START, *[PAD] * 4]]
+    assert batch.target_out.tolist() == [[x, y, z, END, PAD], [x, END, *[PAD] * 3], [PAD] * 5]
     assert batch.labels.shape == (3, 0)
-    assert (len(batch), batch.tokens) == (3, 5)
+    assert (len(batch), batch.tokens) == (3, 6)
 
 
 def test_a_row_longer_than_the_shape_is_cut_and_still_ends() -> None:

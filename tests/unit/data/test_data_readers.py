@@ -106,15 +106,39 @@ def test_a_header_with_an_unusual_name_among_others_is_no_pair(tmp_path: Path) -
     assert list(chosen.rows(("source", "target"))) == [(2, ("ein Hund", "a dog"))]
 
 
+def test_a_name_above_numbers_is_a_header_in_any_language(tmp_path: Path) -> None:
+    rows = "1;ein Hund;un chien\n2;eine Katze;un chat\n3;ein Bär;un ours\n"
+    (tmp_path / "pairs.csv").write_text(f"Nummer;Deutsch;Français\n{rows}", encoding="utf-8")
+    with pytest.raises(DataError, match=r"first line names Nummer, Deutsch, Français; say which are source and target"):
+        list(Corpus((str(tmp_path / "pairs.csv"),)).rows(("source", "target")))
+    (tmp_path / "bare.csv").write_text(rows, encoding="utf-8")
+    assert len(list(Corpus((str(tmp_path / "bare.csv"),)).rows(("source", "target")))) == 3
+
+
 def test_a_first_row_with_names_of_languages_in_it_is_a_pair(tmp_path: Path) -> None:
     (tmp_path / "pairs.tsv").write_text("ein Hund\ta dog\tde\ten\n", encoding="utf-8")
     assert list(Corpus((str(tmp_path / "pairs.tsv"),)).rows(("source", "target"))) == [(1, ("ein Hund", "a dog"))]
 
 
+@pytest.mark.parametrize("mark", [";", "\t"])
+def test_what_separates_the_first_line_of_a_csv_separates_all(mark: str, tmp_path: Path) -> None:
+    path = tmp_path / "pairs.csv"
+    path.write_text(f'German{mark}"English, or so"\n"ja; nein"{mark}yes, no\n', encoding="utf-8")
+    assert list(Corpus((str(path),), ("1", "2")).rows(("source", "target"))) == [
+        (1, ("German", "English, or so")),
+        (2, ("ja; nein", "yes, no")),
+    ]
+
+
+def test_a_single_text_of_a_csv_may_have_semicolons(tmp_path: Path) -> None:
+    (tmp_path / "texts.csv").write_text("he came; he saw\n", encoding="utf-8")
+    assert list(Corpus((str(tmp_path / "texts.csv"),)).rows(("text",))) == [(1, ("he came; he saw",))]
+
+
 @pytest.mark.parametrize(("mark", "advice"), [(";", "commas here, not by semicolons"), ("\t", "read from a .tsv")])
 def test_cells_with_other_marks_between_them_are_told_what_to_do(mark: str, advice: str, tmp_path: Path) -> None:
-    (tmp_path / "pairs.csv").write_text(f"ein Hund{mark}a dog\n", encoding="utf-8")
-    with pytest.raises(DataError, match=f"line 1: 1 column; 1 and 2 are needed, counted from 1; .*{advice}"):
+    (tmp_path / "pairs.csv").write_text(f"eine Katze,a cat\nein Hund{mark}a dog\n", encoding="utf-8")
+    with pytest.raises(DataError, match=f"line 2: 1 column; 1 and 2 are needed, counted from 1; .*{advice}"):
         list(Corpus((str(tmp_path / "pairs.csv"),)).rows(("source", "target")))
 
 
@@ -461,6 +485,8 @@ def test_files_and_columns_must_fit_the_task(tmp_path) -> None:
     plain = write(tmp_path / "a.de", "x\n")
     with pytest.raises(SettingsError, match="plain text has one column; give a file each for source and target"):
         read_pairs(Corpus((plain,)))
+    with pytest.raises(SettingsError, match=r"pairs\.xlsx: a spreadsheet is not read; save it as \.csv or \.tsv"):
+        list(Corpus(("pairs.xlsx",)).rows(("source", "target")))
     with pytest.raises(SettingsError, match="give one file, or one each for text"):
         read_texts(Corpus((plain, plain)))
     with pytest.raises(SettingsError, match=r"columns = a: 2 are needed, for source and target"):

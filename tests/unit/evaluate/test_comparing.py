@@ -327,6 +327,8 @@ def test_the_headline_says_who_is_best_and_whether_that_can_be_told() -> None:
     )
     ter = Comparison((Row("a", (Quality("TER", 50.0, ""),)), Row("b", (Quality("TER", 40.0, ""),))), (), (), FACTS)
     assert headline(ter).startswith("b scores best: TER 40.0")
+    same = replace(ter, rows=(ter.rows[1], replace(ter.rows[1], name="c"), ter.rows[0]))
+    assert headline(same) == "b and c score the same: TER 40.0."
 
 
 def test_a_row_that_is_no_run_stands_in_the_table_with_what_is_known_of_it() -> None:

@@ -11,6 +11,7 @@ import regard
 import tiny
 from regard.cli.main import run as cli
 from regard.convert.foreign import Foreign, write
+from regard.data import PairEncoder, prepare
 from regard.errors import DataError, ModelError
 from regard.runs.archive import pack, unpack
 from regard.runs.card import CARD, SCORES, card, remember_scores, scores_of, write_card
@@ -88,6 +89,15 @@ def test_files_of_the_corpus_are_hashed_where_they_still_are(tmp_path: Path) -> 
     assert "- train.en, SHA-256 `" in card(run)
     text.unlink()
     assert "- train.en\n" in card(run)
+
+
+def test_the_fingerprint_of_a_text_is_its_digits_alone(tmp_path: Path) -> None:
+    run = imported(tmp_path / "run")
+    rows = [(1, ("the bear", "the honey"))]
+    prepare(
+        rows, PairEncoder(Tokenizers.load(run / "tokenizer")), run / "data" / "train", fingerprint="0f" * 32 + "train"
+    )
+    assert f"- train: 1 rows, fingerprint of text and tokenizer `{'0f' * 32}`\n" in card(run)
 
 
 def test_an_archive_has_the_card_and_the_scores(tmp_path: Path) -> None:

@@ -650,6 +650,19 @@ def test_a_mistyped_run_gets_its_nearest_neighbour(run: Path, capsys: Capture) -
     assert hint == f"  regard runs ls {run.parent}"
 
 
+def test_a_run_is_found_by_its_name_alone_and_in_its_folder(
+    run: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run.parent.name == "runs"
+    monkeypatch.chdir(run.parent.parent)
+    assert cli(["translate", "small", "x"]) == 4
+    assert capsys.readouterr().err == "small: no such folder; did you mean 'runs/small'?\n"
+    assert cli(["translate", "runs", "x"]) == 4
+    line, hint = capsys.readouterr().err.splitlines()
+    assert line == "runs: is not a run: it has no settings.toml; name a run in it: runs/small"
+    assert hint == "  regard runs ls runs"
+
+
 def test_best_is_only_ever_the_name_of_a_checkpoint(run: Path, tmp_path: Path) -> None:
     shutil.copytree(run / "checkpoints" / "step-5", tmp_path / "step-5")
     (run / "best").write_text(f"..{os.sep}..{os.sep}..{os.sep}step-5\n")

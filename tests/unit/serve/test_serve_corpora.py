@@ -326,6 +326,14 @@ def test_an_upload_in_the_middle_of_another_takes_neither_its_name_nor_its_folde
     assert corpora.called("mine") == kept
 
 
+def test_the_header_of_a_table_says_its_languages_where_it_can_be_read(service: TestClient) -> None:
+    table = b"German;French\nein Hund;un chien\n"
+    service.put("/api/v1/corpora/mine/train.csv", params={"called": "list.csv"}, content=table)
+    assert listed(service)["languages"] == {"source": "de", "target": "fr"}
+    service.put("/api/v1/corpora/cut/train.csv.gz", content=gzip.compress(table)[:12])
+    assert listed(service, "cut")["languages"] is None
+
+
 def test_a_table_may_name_both_languages_and_damaged_names_are_none(service: TestClient, tmp_path: Path) -> None:
     service.put("/api/v1/corpora/mine/train.tsv", params={"called": "europarl.de-en.tsv"}, content="a\tb\n")
     assert listed(service)["languages"] == {"source": "de", "target": "en"}

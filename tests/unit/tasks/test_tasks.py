@@ -42,9 +42,11 @@ def test_a_task_is_trained_predicts_and_is_measured(name: TaskName, tmp_path: Pa
     assert not any(task.fault(row) for _, row in rows)
     assert [len(row) for _, row in rows] == [len(task.columns)] * 7
     if name == "translate":  # which is asked otherwise, and has tests of its own
-        assert len(load(run.folder).translate(TEXTS)) == len(TEXTS)
+        assert len((translator := load(run.folder)).translate(TEXTS)) == len(TEXTS)
+        assert len(repr(translator)) < 400
         return
     predictor = open_predictor(run.folder)
+    assert len(repr(predictor)) < 400  # its run, not every layer
     assert predictor.task == name
     answers = predictor.predict(texts, DecodeSettings(length=5, beam=2))
     for text, answer in zip(texts, answers, strict=True):

@@ -28,7 +28,7 @@ from regard.errors import DataError, ModelError, SettingsError
 from regard.explain.alignment import Aligner
 from regard.models.generator import EncoderDecoder
 from regard.tasks.load import load
-from regard.tasks.translator import Translator
+from regard.tasks.translator import Link, Translation, Translator
 from regard.text.vocabulary import UNK
 from regard.text.words import space_words
 from regard.trainer.start import start
@@ -435,6 +435,24 @@ def test_translate_shows_scores_links_and_several_outputs(trained: Path, capsys:
     content = json.loads(capsys.readouterr().out)
     assert content["target"] == content["outputs"][0]["target"]
     assert len(content["outputs"]) == 3
+
+
+def test_a_link_without_weight_is_shown_as_none(
+    trained: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    links = [Link("le", "the", 0.0049, 0, 0), Link("chat", "cat", 0.005, 1, 1)]
+    monkeypatch.setattr(Translation, "alignment", lambda *_: links)
+    assert run(["translate", str(trained), CAT, "--show", "align", "--quiet"]) == 0
+    assert capsys.readouterr().out.splitlines()[2:4] == ["  le    ← –    0.00", "  chat  ← cat  0.01"]
+
+
+def test_a_word_that_no_output_word_is_linked_with_has_no_link(
+    trained: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("regard.explain.meaning.translations", lambda *_: [("", "le chien"), ("chat", "le chat")])
+    assert run(["meaning", str(trained), "cat", "the cat sleeps", "the black cat", "--quiet"]) == 0
+    told = [line.strip() for line in capsys.readouterr().out.splitlines() if "→" in line]
+    assert told == ["→ no link (le chien)", "→ chat (le chat)"]
 
 
 def test_translate_reads_a_file_and_writes_one_whole_or_not_at_all(

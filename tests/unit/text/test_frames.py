@@ -13,7 +13,7 @@ import torch
 
 import regard
 import tiny
-from regard.data import PairEncoder, encode_examples
+from regard.data import Batches, PairEncoder, encode_examples, menu_for
 from regard.decode.engines.captured import Captured
 from regard.decode.options import Options
 from regard.decode.rules import Beam, Sample
@@ -28,7 +28,6 @@ from regard.explain.trace import OUTSIDE
 from regard.explain.walkthrough.walk import walk_text
 from regard.runs.folder import Run
 from regard.tasks.engines import choose
-from regard.tasks.translate import TranslateTask
 from regard.tasks.translator import Translator
 from regard.text import END, SPECIAL_TOKENS, SentencePieceTokenizer, Tokenizers, Vocabulary
 from regard.text.tokenizers import Frame
@@ -147,8 +146,9 @@ def test_captured_steps_begin_with_the_same_tokens(tmp_path: Path, options: Opti
 
 
 @pytest.mark.parametrize("name", FRAMES)
-def test_a_side_with_nothing_but_its_frame_is_empty(name: str) -> None:
+def test_a_pair_with_nothing_but_its_frame_on_one_side_is_in_no_batch(name: str) -> None:
     ours, pairs = translator(name), [("the bear", "the honey"), ("", "the honey"), ("the bear", ""), ("", "")]
     examples = encode_examples(pairs, PairEncoder(ours.tokenizers))
-    learn = tiny.settings("transformer-small").train
-    assert TranslateTask(ours.models[0], ours.tokenizers, examples, examples, learn=learn).empty_pairs() == 3
+    made = Batches(examples, budget=64).plan(0)
+    assert (made.order.tolist(), made.empty) == ([0], 3)
+    assert [shape.source > 0 for shape in menu_for(examples, budget=64)] == [True]

@@ -61,6 +61,7 @@ def test_a_run_that_has_not_counted_its_words_marks_nothing(tmp_path: Path) -> N
         ("The cat saw: the city—the Bear.", ["The cat saw", "the city", "the Bear."]),
         ("- The cat saw at 3:30 a well-read Bear.", ["The cat saw at 3:30 a well-read Bear."]),
         ("(The cat.)", ["The cat."]),
+        ("The cat… the Bear ... can't sleep...", ["The cat", "the Bear", "can't sleep..."]),
         ("<b>The cat</b> saw <a@b.org> | why.", ["The cat", "saw", "why."]),
         ("The cat saw <the city and why> the Bear.", ["The cat saw", "the city and why", "the Bear."]),
         ("The cat saw #why at https://a.org/#b.", ["The cat saw", "why at https://a.org/#b."]),

@@ -114,12 +114,13 @@ function table({rows, metrics, verdicts, conditions: about}) {
 }
 
 /** The verdict in words. */
-function headline({rows, metrics, verdicts}) {
+export function headline({rows, metrics, verdicts}) {
   const ranked = rows
     .filter((row) => row.scores.length)
     .sort((one, two) => (LOWER.includes(metrics[0]) ? 1 : -1) * (one.scores[0].score - two.scores[0].score));
   if (ranked.length < 2) return "Scores";
   const [first, second] = ranked;
+  if (first.scores[0].score === second.scores[0].score) return `${first.name} and ${second.name} score the same`;
   const verdict = verdicts.find(
     (each) =>
       each.metric === metrics[0] &&

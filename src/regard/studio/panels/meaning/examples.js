@@ -118,9 +118,9 @@ const OTHERS = {
 
 const LONG = {eng: "en", deu: "de", spa: "es", fra: "fr", por: "pt", zho: "zh", cmn: "zh"}; // codes of three letters
 
-/** Examples that a run can read; none where its language is not among those here. */
+/** Examples that a run can read; none where its language is not among those here, or a translator does not say it. */
 export function examplesFor(run) {
-  const first = run?.languages?.source?.split(/[-_]/)[0] ?? "en";
+  const first = run?.languages?.source?.split(/[-_]/)[0] ?? (run?.task === "translate" ? "" : "en");
   const code = LONG[first] ?? first;
   return code === "en" ? ENGLISH.map((each) => ({control: "the", ...each})) : (OTHERS[code] ?? []);
 }
