@@ -2,6 +2,7 @@
 
     python bench/recipes.py run DATA OUT --suite multi30k-ablation [--seeds 1] [--processes 8] [--deadline 580]
     python bench/recipes.py run DATA OUT --suite multi30k-timed --processes 1 --seeds 1 2 3
+    python bench/recipes.py run DATA OUT --suite multi30k-decay --device cpu --processes 2 --deadline 9000
     python bench/recipes.py table OUT [--ledger]
     python bench/recipes.py alone TEACHER STUDENT --source test.de.gz --target test.en.gz
 
@@ -118,7 +119,7 @@ def speed() -> list[Job]:
     """Steps in some seconds, one training at a time; nothing is measured but that."""
     plain = Job("speed", "graph", "multi30k-de-en.toml", ("train.shapes=12", "train.time=20s"), seconds=20)
     compiled = ("train.shapes=12", "train.time=45s", "train.step=compiled-graph", RDROP)
-    europarl = ("train.time=75s", "train.validate_every=100000", *ROTARY, RDROP)
+    europarl = ("train.time=75s", "train.validate_every=100000", RDROP)
     return [
         plain,
         replace(plain, name="muon", settings=(*plain.settings, *MUON)),
@@ -144,7 +145,7 @@ def timed() -> list[Job]:
             replace(
                 europarl,
                 name=name,
-                settings=(f"train.time={seconds}s", "train.validate_every=100000", *ROTARY, *more),
+                settings=(f"train.time={seconds}s", "train.validate_every=100000", *more),
                 seconds=seconds,
                 packed=True,
             )
@@ -153,28 +154,44 @@ def timed() -> list[Job]:
     ]
 
 
-EUROPARL: dict[str, tuple[int, tuple[str, ...]]] = {  # of rotary positions and SwiGLU
-    "200s": (200, ("model.dropout=0.2",)),
-    "200s-rate": (200, ("model.dropout=0.2", "train.rate=2e-3")),
-    "200s-less-dropout": (200, ("model.dropout=0.1",)),
-    "200s-muon": (200, ("model.dropout=0.15", "train.rate=2e-3", "train.weight_decay=0.1", *MUON)),
-    "600s-rdrop-muon": (600, ("model.dropout=0.2", "train.rate=2e-3", "train.weight_decay=0.05", RDROP, *MUON)),
+ADAMW = ("train.optimizer=adamw", "train.rate=1e-3", "train.weight_decay=0.0")
+EUROPARL: dict[str, tuple[int, tuple[str, ...]]] = {
+    "200s": (200, ()),
+    "200s-adamw": (200, ADAMW),
+    "600s-rdrop": (600, ("model.dropout=0.2", "train.weight_decay=0.05", RDROP)),
 }
 
 
 def europarl_ablation(steps: int) -> list[Job]:
     """What may raise the quality of Europarl's recipe, in equal steps."""
-    how = ("train.time=''", f"train.steps={steps}", f"train.validate_every={steps // 2}", *ROTARY)
+    how = ("train.time=''", f"train.steps={steps}", f"train.validate_every={steps // 2}")
     changes = {
-        "plain": ("model.dropout=0.2",),
-        "less-dropout": ("model.dropout=0.1",),
-        "muon-2e-3": ("model.dropout=0.2", "train.rate=2e-3", *MUON),
-        "muon-4e-3": ("model.dropout=0.2", "train.rate=4e-3", *MUON),
+        "plain": ("model.dropout=0.2", *ADAMW),
+        "less-dropout": ("model.dropout=0.1", *ADAMW),
+        "muon-2e-3": ("model.dropout=0.2", "train.weight_decay=0.0"),
+        "muon-4e-3": ("model.dropout=0.2", "train.weight_decay=0.0", "train.rate=4e-3"),
     }
     return [
         Job("europarl-ablation", name, "europarl-de-en.toml", (*how, *more), "europarl-de-en")
         for name, more in changes.items()
     ]
+
+
+DECAYS = {"adamw": (0.0, 0.3), "muon": (0.0, 0.1, 0.3)}
+
+
+def decayed() -> list[Job]:
+    """Weight decay with both optimizers, small enough for one core of a CPU: a quarter of an hour each."""
+    rates = {"adamw": ("train.rate=3e-3",), "muon": ("train.rate=4e-3", *MUON)}
+    model = ("model.width=128", "model.heads=4", *ROTARY, "model.hidden=352", "model.tie=all", "text.size=4000")
+    learn = ("train.batch=2048", "train.steps=2500", "train.warmup=200", "train.validate_every=1250")
+    more = ("train.schedule=cosine", "train.average={kind='moving', decay=0.995}", "train.metric=loss")
+    return [
+        Job("multi30k-decay", f"{kind}-{decay}", "transformer-small",
+            (*model, *learn, *more, f"train.optimizer={kind}", *rates[kind], f"train.weight_decay={decay}"))
+        for kind, tried in DECAYS.items()
+        for decay in tried
+    ]  # fmt: skip
 
 
 def fitted(seconds: int) -> list[Job]:
@@ -218,6 +235,7 @@ def suites(asked: argparse.Namespace) -> dict[str, list[Job]]:
         "speed": speed(),
         **{name: [job for job in timed() if job.suite == name] for name in ("multi30k-timed", "europarl-timed")},
         "europarl-ablation": europarl_ablation(asked.steps),
+        "multi30k-decay": decayed(),
         "auto": fitted(asked.seconds or 30),
         "distil": distilled(asked.seconds or 100),
         "backtranslate": backtranslated(asked.steps),
@@ -545,10 +563,10 @@ def measure(asked: argparse.Namespace) -> None:
         "parameters": sum(each.numel() for each in translator.model.parameters()),
         "words_to_reference": round(words(outputs) / words(test[1]), 3), **place(),
     }  # fmt: skip
-    write(asked.out.with_suffix(".txt"), outputs)
+    write(Path(f"{asked.out}.txt"), outputs)
     if asked.against and asked.against.exists():
         result |= compared(lines_of(asked.against), outputs, test[1])
-    asked.out.with_suffix(".json").write_text(json.dumps(result), encoding="utf-8")
+    Path(f"{asked.out}.json").write_text(json.dumps(result), encoding="utf-8")
     if asked.pack:
         pack(asked.run, asked.pack, half=True)
         split(asked.pack)

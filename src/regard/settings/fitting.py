@@ -21,6 +21,8 @@ OPERATIONS = {"cpu": 40e9, "gpu": 3e13}  # a second, of a thread or a GPU, in tr
 OFTEN = 40  # times through the corpus from which on some words are hidden
 VERY_OFTEN = 100  # and from which on each row is read twice, with dropout of its own (R-Drop)
 MUCH = 0.2  # dropout
+SHRINKS = 3.0  # weight decay times the highest rate times steps: without gradients, weights would fall to e^−1.5
+MOST_DECAY = 0.3
 SHORT, FEW_SHAPES = 60.0, 12  # seconds, and the batch shapes of such a training: to capture one takes 0.2 s
 
 
@@ -87,7 +89,8 @@ def _recent(known: Settings, hidden: int) -> tuple[str, ...]:
 
 def careful(settings: Settings, corpus: Extent, machine: Machine) -> tuple[str, ...]:
     """Overrides against learning a text by heart: the more often it will be read, the more dropout (Araabi and Monz,
-    2020), then hidden words, then R-Drop."""
+    2020), then hidden words, then R-Drop. On a CPU also Muon, which learns more from few steps; on a GPU the two were
+    not compared in equal time."""
     if settings.task != "translate" or settings.text.source.kind != "text" or settings.train.base:
         return ()
     made, train = fit(settings, corpus, machine)[0], settings.train
@@ -98,8 +101,11 @@ def careful(settings: Settings, corpus: Extent, machine: Machine) -> tuple[str, 
     passes = tokens / max(1.0, _pieces(made, corpus))
     twice = passes >= VERY_OFTEN and machine.gpu and settings.model.dropout > 0  # two passes without would be the same
     dropout = round(min(0.3 if twice else 0.4, max(0.1, 0.1 + 0.18 * math.log10(max(passes, 1.0) / 8))), 2)
+    free = not machine.gpu and "optimizer" not in train.model_fields_set
+    muon = free and isinstance(settings.model, TransformerModel)
     return (
         f"model.dropout={dropout}",
+        *(("train.optimizer=muon", "train.momentum=0.95") if muon else ()),
         *(("train.word_dropout=0.1",) if passes >= OFTEN else ()),
         *(("train.consistency={kind='rdrop', weight=2.0}",) if twice else ()),
     )
@@ -147,11 +153,15 @@ def _fit_train(
     steps = given.steps if "steps" in given.model_fields_set else min(NO_LIMIT, _rounded(max(fewest, passes * epoch)))
     expected = steps if within is None else min(steps, max(1.0, within / (batch * given.accumulate)))
     rate = given.rate if given.schedule == "noam" or given.optimizer == "sgd" else _rate(settings)
+    decays = given.optimizer in ("adamw", "muon") and not given.base
+    highest = given.rate if "rate" in given.model_fields_set else rate
+    decay = min(MOST_DECAY, SHRINKS / (highest * expected)) if decays else given.weight_decay
     return {
         "batch": batch,
         "steps": steps,
         "rate": rate,
         "schedule": "cosine",
+        "weight_decay": round(decay, 3),
         "shapes": FEW_SHAPES if machine.gpu and given.seconds is not None and given.seconds <= SHORT else given.shapes,
         "warmup": _rounded(min(max(0.05 * expected, 10), 400, expected / 4)),
         "average": AverageSettings(kind="moving", decay=round(min(max(1 - 6 / expected, 0.9), 0.998), 3)),
@@ -163,7 +173,8 @@ def _rate(settings: Settings) -> float:
     model, train = settings.model, settings.train
     share = 0.04 if train.base and train.adapt.kind == "none" else 1.0
     if isinstance(model, TransformerModel):
-        return share * (5e-4 if model.norm_place == "after" else round(3e-3 * min(1.0, (128 / model.width) ** 0.5), 4))
+        most = 4e-3 if train.optimizer == "muon" else 3e-3
+        return share * (5e-4 if model.norm_place == "after" else round(most * min(1.0, (128 / model.width) ** 0.5), 4))
     return share * (1e-3 if model.cell == "elman" else 2e-3)
 
 
@@ -202,7 +213,9 @@ def _reason(settings: Settings, corpus: Extent, machine: Machine, fitted: set[st
         "size": "" if settings.task == "forecast" else f"at most {settings.text.size:,} subwords",
         "batch": f"batches of {train.batch:,} tokens",
         "warmup": f"{train.warmup:,} step{'s' * (train.warmup != 1)} of warm-up",
+        "optimizer": "Muon" if train.optimizer == "muon" else "",
         "rate": f"a rate of {train.rate:g}{' that falls to zero' * (train.schedule in ('cosine', 'linear'))}",
+        "weight_decay": f"weight decay {train.weight_decay:g}" if train.weight_decay else "",
         "steps": "" if train.time else f"{train.steps:,} steps",
         "dropout": f"dropout {model.dropout:g}",
         "word_dropout": f"{train.word_dropout:.0%} of the words hidden" if train.word_dropout else "",

@@ -54,6 +54,30 @@ def test_what_is_given_wins() -> None:
     assert (train.schedule, train.average.kind) == ("constant", "none")
 
 
+def test_on_a_cpu_auto_takes_muon_unless_an_optimizer_is_given() -> None:
+    def optimizer(machine: Machine, *given: str) -> tuple[str, float]:
+        name, changes = choose(known := load_settings("transformer-tiny", *given), MULTI30K, machine)
+        known = load_settings(name, *changes, *given)
+        train = load_settings(name, *changes, *careful(known, MULTI30K, machine), *given).train
+        return train.optimizer, train.momentum
+
+    assert optimizer(LAPTOP) == ("muon", 0.95)
+    assert optimizer(LAPTOP, "train.optimizer=sgd") == ("sgd", 0.9)
+    assert optimizer(GPU)[0] == "adam"
+
+
+def test_weight_decay_is_the_less_the_longer_a_training_is() -> None:
+    def decay(*given: str) -> float:
+        return fitted("transformer-tiny", "train.optimizer=muon", *given).train.weight_decay
+
+    assert decay("train.steps=100") == decay("train.steps=2500") == 0.3
+    assert decay("train.steps=5000") == 0.15
+    assert decay("train.steps=5000", "train.rate=0.002") == 0.3
+    assert decay("train.steps=5000", "train.weight_decay=0.7") == 0.7
+    assert fitted("transformer-tiny", "train.optimizer=adam").train.weight_decay == 0.0
+    assert decay("train.steps=5000", "train.base=demo") == 0.0
+
+
 def test_warming_up_takes_a_part_of_few_steps() -> None:
     assert fitted("gru", "train.steps=20").train.warmup == 5
 
