@@ -364,7 +364,6 @@ HINTS: dict[str, list[str] | str] = {
     ],
     "regard evaluate RUN --json prints": "a verb and a flag in a sentence",
     "regard evaluate RUN --json printed": "a verb and a flag in a sentence",
-    "regard data clean drops them": "a verb in a sentence",
     "regard card the scores again": "a verb in a sentence",
     "regard report 1": "the name of a format",
     "regard compare --json` has it": "a verb and a flag in a sentence of the API's",
