@@ -343,6 +343,7 @@ HINTS: dict[str, list[str] | str] = {
     "regard train bahdanau --corpus fable:fr --time 2m": ["regard train bahdanau --corpus fable:fr --time 2m"],
     "regard train PRESET --corpus fable:fr": ["regard train bahdanau --corpus fable:fr --time 2m"],
     "regard train --source FILE --target FILE": ["regard train --source train.de --target train.en"],
+    "regard train --corpus {}": ["regard train --corpus fable:fr --steps 1"],
     "regard train --resume {} --time 10m": ["regard train --resume runs/demo --time 10m"],
     "regard train --resume {} {}": ["regard train --resume runs/demo --time 10m"],
     "regard train --resume {}": ["regard train --resume runs/demo"],

@@ -80,10 +80,13 @@ def preset_of(words: list[str] | None) -> tuple[str, list[str]]:
     names = {AUTO, *preset_names()}  # these mean presets, also beside a file of that name
     others = [word for word in words or () if "=" not in word and word not in names and Path(word).suffix != ".toml"]
     if texts := [word for word in others if os.path.isfile(word)]:  # noqa: PTH113  of a long name pathlib complains
+        from regard.data.readers import format_of
+
+        table = format_of(texts[0]) != "text"
         raise SettingsError(
             f"{texts[0]}: is a file, no preset; settings end in .toml, texts go with --source and --target, "
             "tables with --corpus",
-            hint="regard train --source FILE --target FILE",
+            hint=f"regard train --corpus {texts[0]}" if table else "regard train --source FILE --target FILE",
         )
     first, *rest = words or [""]
     return ("", [first, *rest]) if "=" in first else ("" if first == AUTO else first, rest)

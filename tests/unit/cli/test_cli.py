@@ -150,6 +150,15 @@ def test_a_mistake_gets_one_line_and_its_exit_code(
     assert "Traceback" not in captured.err
 
 
+def test_a_table_in_the_place_of_a_preset_is_answered_with_how_to_train_on_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = tmp_path / "pairs.csv"
+    table.write_text("a;b\n", encoding="utf-8")
+    assert run(["train", str(table)]) == 2
+    assert capsys.readouterr().err.endswith(f"regard train --corpus {table}\n")
+
+
 def test_a_bug_of_ours_is_called_so(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     def broken() -> None:
         raise ZeroDivisionError
