@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -74,6 +75,9 @@ def test_a_run_of_a_table_has_the_languages_of_its_header(header: str, languages
     words = ["train", *TINY, "--corpus", "pairs.csv", "--steps", "1", "model.heads=2", "--device", "cpu"]
     assert cli([*words, "--out", "run"]) == 0
     assert Run.open(Path("run")).settings.data.languages == languages
+    Path("again.toml").write_text(re.sub("languages = .*", 'languages = ""', Path("run/settings.toml").read_text()))
+    for _ in range(2):
+        assert cli(["train", "again.toml", "--continue", "--out", "again", "--device", "cpu"]) == 0
 
 
 def test_what_is_not_learned_and_what_should_not_be_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:

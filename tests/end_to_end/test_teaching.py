@@ -71,6 +71,16 @@ def test_a_run_begins_with_the_weights_tokenizers_and_settings_of_another(base: 
     assert not checkpoint.load(run.checkpoints / "step-0").optimizer
 
 
+def test_the_optimizer_of_another_run_goes_on_without_its_weight_decay(base: Path, tmp_path: Path) -> None:
+    shutil.copytree(base, tmp_path / "base")
+    theirs = Run.open(tmp_path / "base")
+    learned = theirs.settings.train.model_copy(update={"optimizer": "muon", "momentum": 0.95, "weight_decay": 0.3})
+    Run(theirs.folder, theirs.settings.model_copy(update={"train": learned})).write()
+    train = taught(theirs.folder, *animals(base)).train
+    assert (train.optimizer, train.momentum, train.weight_decay) == ("muon", 0.95, 0.0)
+    assert taught(theirs.folder, *animals(base), "train.weight_decay=0.1").train.weight_decay == 0.1
+
+
 def test_words_of_the_new_text_have_been_seen_then(base: Path, tmp_path: Path) -> None:
     start(tmp_path / "new", taught(base, *animals(base), "train.steps=1"), small.Notes(), device="cpu")
     before, after = (Tokenizers.load(folder / "tokenizer").known for folder in (base, tmp_path / "new"))

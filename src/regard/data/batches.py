@@ -93,7 +93,7 @@ class Batches:
             menu=self.menu,
         )
         if len(made) == 0:
-            left_out = f"{made.too_long:,} too long, {made.empty:,} with an empty source"
+            left_out = f"{made.too_long:,} too long, {made.empty:,} with an empty side"
             raise DataError(f"corpus = {len(self.examples):,} rows: none can be used; {left_out}")
         if self.stretch == (1.0, 1.0):
             return made

@@ -11,8 +11,9 @@ All tasks use the same few columns, so that shards and batches need no code for 
     futures  the numbers of each vector of a target that has these, and which of them are missing (`regard.data.series`)
     links    which pieces go together: source, target, source, target, …
 
-A source to be translated ends with `<end>`, so that even an empty one is not empty for the encoder. Targets have
-neither `<start>` nor `<end>`: these are added when a batch is made.
+A source to be translated ends with `<end>`, so that even an empty one is not empty for the encoder; in a corpus the
+source of a pair with an empty side has nothing. Targets have neither `<start>` nor `<end>`: these are added when a
+batch is made.
 """
 
 from __future__ import annotations

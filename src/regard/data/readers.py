@@ -169,7 +169,8 @@ def read_rows(
     """The rows of one file, whose name says its format."""
     match kind := format_of(path):
         case "tsv" | "csv":
-            return pick_cells(_cells(path, len(names), complain), path, names, columns, complain)
+            several = len(names) > 1 or columns not in ((), ("1",))
+            return pick_cells(_cells(path, complain, several=several), path, names, columns, complain)
         case "jsonl":
             return pick_fields(read_jsonl(path, complain), path, columns or names, complain)
         case "parquet" | "npz" | "hub":
@@ -189,15 +190,15 @@ def read_rows(
             raise SettingsError(f"file = {path}: plain text has one column; give a file each for {wanted}")
 
 
-def _cells(path: str, wanted: int, complain: Complain) -> Iterator[tuple[int, list[str]]]:
+def _cells(path: str, complain: Complain, *, several: bool) -> Iterator[tuple[int, list[str]]]:
     if format_of(path) == "tsv":
         return read_tsv(path, complain)
-    return read_csv(path, complain, ",;\t" if wanted > 1 else ",")  # a single text may have semicolons
+    return read_csv(path, complain, ",;\t" if several else ",")  # a single text may have semicolons
 
 
 def languages_in_header(path: str) -> Languages | None:
     """The languages of a table of pairs whose header names them; None of any other file."""
-    return named_by(header_of(_cells(path, 2, ignore), 2)) if format_of(path) in ("tsv", "csv") else None
+    return named_by(header_of(_cells(path, ignore, several=True), 2)) if format_of(path) in ("tsv", "csv") else None
 
 
 def format_of(path: str) -> Format:

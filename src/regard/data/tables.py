@@ -6,6 +6,7 @@ import csv
 import json
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import chain, islice
 from typing import Any
 from xml.parsers import expat
@@ -21,6 +22,7 @@ _USUAL = (  # names of columns
     *("input", "output", "id", "index", "line", "score"),
 )
 _QUOTED = re.compile('"[^"]*"?')
+_FIRST = 20  # lines of a CSV that say what separates its cells
 LARGEST_RECORD = 1 << 24  # characters of CSV; the csv module's own limit is too short for a long document
 
 
@@ -33,13 +35,12 @@ def read_tsv(path: str, complain: Complain) -> Iterator[tuple[int, list[str]]]:
 def read_csv(path: str, complain: Complain, separators: str = ",") -> Iterator[tuple[int, list[str]]]:
     """The cells of each record, which may be quoted and span lines; reading goes on after one that is not CSV.
 
-    What separates cells is the first of ``separators`` that the first line has outside quotation marks.
+    What separates cells is one of ``separators`` (`_separator`).
     """
     csv.field_size_limit(LARGEST_RECORD)
     texts = read_lines(path, complain)
-    first = list(islice(texts, 1))
-    bare = _QUOTED.sub("", "".join(first))
-    separator = next((each for each in separators if each in bare), ",")
+    first = list(islice(texts, _FIRST))
+    separator = _separator(first, separators)
     lines = _CsvLines(chain(first, texts))
     begin = before = 1
     while True:
@@ -55,6 +56,18 @@ def read_csv(path: str, complain: Complain, separators: str = ",") -> Iterator[t
             where = f"{path} line {begin}" if last <= begin else f"{path} lines {begin} to {last}"
             complain(CorpusProblem("format", path, begin, f"{where}: not CSV ({problem})"))
             begin = before = last + 1
+
+
+def _separator(lines: Sequence[str], separators: str) -> str:
+    """The first that cuts all of these lines into equally many cells, two or more; if none does, the first that line 1
+    has outside quotation marks. A comma in a sentence is no separator: other sentences have more, or none."""
+    for each in separators:
+        with suppress(csv.Error):
+            counts = {len(cells) for cells in csv.reader(lines, delimiter=each, strict=True) if cells}
+            if len(counts) == 1 and min(counts) > 1:
+                return each
+    bare = _QUOTED.sub("", "".join(lines[:1]))
+    return next((each for each in separators if each in bare), ",")
 
 
 class _CsvLines(Iterator[str]):

@@ -65,8 +65,8 @@ def packaged() -> Path:
 
 
 def _runs_in(folder: Path) -> list[str]:
-    """The names of the runs that stand in a folder itself."""
-    return sorted(path.name for path in folder.glob("*") if (path / SETTINGS).is_file())
+    """The names of the runs that stand in a folder itself, those apart that may not be read."""
+    return sorted(path.parent.name for path in folder.glob(f"*/{SETTINGS}"))
 
 
 def resolve(folder: Path) -> Path:

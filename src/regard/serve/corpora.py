@@ -240,10 +240,14 @@ class Corpora:
         put_back(self._older if older and self._older is not None else self.folder, name)
 
     def adopt(self, name: str, folder: Path) -> None:
-        """Replace the training part by the parts into which it was split."""
+        """Replace the training part by the parts into which it was split. Two files that were one table are called by
+        its languages, which its name or its header said."""
         with self._changing:
             place, called = self.path(name), self.called(name)
-            before = {_form(file): name for file, name in called.items() if file.startswith("train.")}
+            languages = self.languages(name)
+            codes = {} if languages is None else asdict(languages)
+            before = {form: f"train.{code}" for form, code in codes.items()}
+            before |= {_form(file): name for file, name in called.items() if file.startswith("train.") and name}
             for old in self.files(name, "train"):
                 old.unlink()
             for file in folder.iterdir():

@@ -153,7 +153,7 @@ def _fit_train(
     steps = given.steps if "steps" in given.model_fields_set else min(NO_LIMIT, _rounded(max(fewest, passes * epoch)))
     expected = steps if within is None else min(steps, max(1.0, within / (batch * given.accumulate)))
     rate = given.rate if given.schedule == "noam" or given.optimizer == "sgd" else _rate(settings)
-    decays = given.optimizer in ("adamw", "muon") and not given.base
+    decays = given.optimizer in ("adamw", "muon") and given.schedule != "noam" and not given.base
     highest = given.rate if "rate" in given.model_fields_set else rate
     decay = min(MOST_DECAY, SHRINKS / (highest * expected)) if decays else given.weight_decay
     return {
@@ -161,7 +161,7 @@ def _fit_train(
         "steps": steps,
         "rate": rate,
         "schedule": "cosine",
-        "weight_decay": round(decay, 3),
+        "weight_decay": float(f"{decay:.2g}"),
         "shapes": FEW_SHAPES if machine.gpu and given.seconds is not None and given.seconds <= SHORT else given.shapes,
         "warmup": _rounded(min(max(0.05 * expected, 10), 400, expected / 4)),
         "average": AverageSettings(kind="moving", decay=round(min(max(1 - 6 / expected, 0.9), 0.998), 3)),

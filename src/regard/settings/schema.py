@@ -475,6 +475,8 @@ class TrainSettings(Frozen):
     warmup: Annotated[int, Field(ge=0)] = 400
     """Steps over which the rate rises from zero."""
     weight_decay: Annotated[float, Field(ge=0)] = 0.0
+    """Of matrices alone. With `adamw` and `muon`, where a preset or none is named, it is fitted: 3 / (rate · steps), at
+    most 0.3."""
     momentum: Share = 0.9
     """Of SGD and Muon; for the latter 0.95 is usual."""
     second_moment: Share = 0.98

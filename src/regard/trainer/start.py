@@ -279,6 +279,8 @@ def _check_same(run: Run, preset: str | Path, overrides: Sequence[str]) -> None:
     if preset:
         named = absolute(load_settings(preset, *overrides))
         wanted |= flat(named.model_dump(exclude_unset=True, exclude={"about"}))
+    if not wanted["data.languages"]:  # then the run has those of its corpus
+        del wanted["data.languages"]
     for name, value in wanted.items():
         if here.get(name) != value:
             longer = {"train.time": "--time 10m", "train.steps": f"--steps {value}"}.get(name, "")

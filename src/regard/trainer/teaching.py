@@ -27,7 +27,7 @@ from regard.trainer.optimizer import Weights
 MEANING = ("task", "pool", "model", "text")  # the settings that say what weights mean
 FREE = {"model.dropout", "model.attention_dropout", "model.vectors.forget", "text.sampling"}
 CARRIED = (
-    *("optimizer", "weight_decay", "momentum", "second_moment", "clip"),
+    *("optimizer", "momentum", "second_moment", "clip"),  # no weight decay: it was fitted to other steps and rates
     *("smoothing", "word_dropout", "scheduled_sampling", "reinforce"),
 )
 

@@ -234,7 +234,7 @@ def test_a_million_rows_are_planned_quickly_and_exactly_once() -> None:
 
 
 def test_nothing_to_read_is_refused(examples: Examples) -> None:
-    with pytest.raises(DataError, match="corpus = 211 rows: none can be used; 211 too long, 0 with an empty source"):
+    with pytest.raises(DataError, match="corpus = 211 rows: none can be used; 211 too long, 0 with an empty side"):
         next(Batches(examples, budget=1).epoch(0))
 
 

@@ -130,6 +130,23 @@ def test_what_separates_the_first_line_of_a_csv_separates_all(mark: str, tmp_pat
     ]
 
 
+def test_commas_in_sentences_are_not_taken_for_what_separates_them(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.csv"
+    path.write_text('Ja, ja, ja;Yes, yes, yes\n"er kam\nzu uns";a dog\n', encoding="utf-8")
+    rows = [(1, ("Ja, ja, ja", "Yes, yes, yes")), (2, ("er kam\nzu uns", "a dog"))]
+    assert list(Corpus((str(path),)).rows(("source", "target"))) == rows
+    path.write_text("er kam; er sah,he came; he saw\nein Hund,a dog\n", encoding="utf-8")
+    assert next(Corpus((str(path),)).rows(("source", "target"))) == (1, ("er kam; er sah", "he came; he saw"))
+
+
+def test_one_column_of_a_csv_with_semicolons_is_read_by_its_name(tmp_path: Path) -> None:
+    (tmp_path / "texts.csv").write_text("id;text\n1;he came\n2;he saw\n", encoding="utf-8")
+    assert [row for _, row in Corpus((str(tmp_path / "texts.csv"),), ("text",)).rows(("text",))] == [
+        ("he came",),
+        ("he saw",),
+    ]
+
+
 def test_a_single_text_of_a_csv_may_have_semicolons(tmp_path: Path) -> None:
     (tmp_path / "texts.csv").write_text("he came; he saw\n", encoding="utf-8")
     assert list(Corpus((str(tmp_path / "texts.csv"),)).rows(("text",))) == [(1, ("he came; he saw",))]

@@ -663,6 +663,20 @@ def test_a_run_is_found_by_its_name_alone_and_in_its_folder(
     assert hint == "  regard runs ls runs"
 
 
+def test_a_folder_that_may_not_be_read_is_passed_over(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (run.parent / "lost+found").mkdir()
+    stat = Path.stat
+
+    def refused(path: Path, **how: bool) -> os.stat_result:
+        if path.parent.name == "lost+found":
+            raise PermissionError(13, "Permission denied", str(path))
+        return stat(path, **how)
+
+    monkeypatch.setattr(Path, "stat", refused)
+    with pytest.raises(ModelError, match=r"name a run in it: .*small"):
+        Run.open(run.parent)
+
+
 def test_best_is_only_ever_the_name_of_a_checkpoint(run: Path, tmp_path: Path) -> None:
     shutil.copytree(run / "checkpoints" / "step-5", tmp_path / "step-5")
     (run / "best").write_text(f"..{os.sep}..{os.sep}..{os.sep}step-5\n")

@@ -334,6 +334,14 @@ def test_the_header_of_a_table_says_its_languages_where_it_can_be_read(service: 
     assert listed(service, "cut")["languages"] is None
 
 
+@pytest.mark.parametrize(("called", "header"), [("list.csv", "German;French\n"), ("list.de-fr.csv", "")])
+def test_a_table_that_is_split_keeps_its_languages(called: str, header: str, service: TestClient) -> None:
+    rows = "".join(f"ein Hund {number};un chien {number}\n" for number in range(40))
+    service.put("/api/v1/corpora/mine/train.csv", params={"called": called}, content=f"{header}{rows}".encode())
+    assert service.post("/api/v1/corpora/mine/split", json={"valid": 3, "test": 3}).status_code == 200
+    assert listed(service)["languages"] == {"source": "de", "target": "fr"}
+
+
 def test_a_table_may_name_both_languages_and_damaged_names_are_none(service: TestClient, tmp_path: Path) -> None:
     service.put("/api/v1/corpora/mine/train.tsv", params={"called": "europarl.de-en.tsv"}, content="a\tb\n")
     assert listed(service)["languages"] == {"source": "de", "target": "en"}

@@ -76,6 +76,8 @@ def test_weight_decay_is_the_less_the_longer_a_training_is() -> None:
     assert decay("train.steps=5000", "train.weight_decay=0.7") == 0.7
     assert fitted("transformer-tiny", "train.optimizer=adam").train.weight_decay == 0.0
     assert decay("train.steps=5000", "train.base=demo") == 0.0
+    assert decay("train.steps=5000", "train.schedule=noam") == 0.0  # whose rate is a factor
+    assert 0 < decay("train.steps=5000000") < 0.001
 
 
 def test_warming_up_takes_a_part_of_few_steps() -> None:

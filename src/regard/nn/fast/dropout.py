@@ -74,7 +74,7 @@ def _bits(count: int) -> Tensor:
 def by_hash(x: Tensor, p: float) -> Tensor:
     """Dropout of the features whose hash, with two numbers drawn from torch's generator, is among the lowest."""
     if p == 1.0:
-        return x * 0.0
+        return x.masked_fill(torch.ones((), dtype=torch.bool, device=x.device), 0.0)
     drawn = (torch.rand(2, device=x.device) * (1 << 24)).to(torch.int32) << 8
     places = torch.arange(x.numel(), dtype=torch.int32, device=x.device).view(x.shape)
     kept = hashed(places, drawn[0], drawn[1]) >= round(p * (1 << 32)) - (1 << 31)
