@@ -158,7 +158,7 @@ ADAMW = ("train.optimizer=adamw", "train.rate=1e-3", "train.weight_decay=0.0")
 EUROPARL: dict[str, tuple[int, tuple[str, ...]]] = {
     "200s": (200, ()),
     "200s-adamw": (200, ADAMW),
-    "600s-rdrop": (600, ("model.dropout=0.2", "train.weight_decay=0.05", RDROP)),
+    "520s-rdrop": (520, ("model.dropout=0.2", "train.weight_decay=0.05", RDROP)),
 }
 
 
