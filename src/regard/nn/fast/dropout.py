@@ -67,8 +67,8 @@ def _bits(count: int) -> Tensor:
 
 
 # Compiled for a GPU, dropout becomes a part of the kernels around it. With torch's own these compute a random number
-# for each feature by ten rounds of Philox, which takes longer than all else they do. A hash of the feature's place
-# takes a tenth of that, so that the backward pass may also compute it again, where torch's own reads what was dropped.
+# for each feature by ten rounds of Philox. A hash of the feature's place takes a few operations, so that the backward
+# pass may compute it again, where torch's own reads what was dropped (docs/decisions/0016-dropout-by-a-hash.md).
 
 
 def by_hash(x: Tensor, p: float) -> Tensor:
