@@ -157,6 +157,8 @@ def timed() -> list[Job]:
 ADAMW = ("train.optimizer=adamw", "train.rate=1e-3", "train.weight_decay=0.0")
 EUROPARL: dict[str, tuple[int, tuple[str, ...]]] = {
     "200s": (200, ()),
+    "200s-batch": (200, ("model.dropout=0.2", "train.batch=12288", "train.warmup=700")),
+    "200s-rdrop": (200, ("train.batch=6144", RDROP)),
     "200s-adamw": (200, ADAMW),
     "520s-rdrop": (520, ("model.dropout=0.2", "train.weight_decay=0.05", RDROP)),
 }
@@ -194,13 +196,18 @@ def decayed() -> list[Job]:
     ]  # fmt: skip
 
 
+PRESETS = ("transformer-tiny", "transformer-small", "transformer-base")
+
+
 def fitted(seconds: int) -> list[Job]:
-    """`auto` beside the presets, on a part of the corpus and on all of it."""
-    return [
-        Job("auto", f"{pairs}-{preset}", preset, (f"train.time={seconds}s",), f"multi30k-{pairs}", seconds)
-        for pairs in (2000, 10_000, 29_000)
-        for preset in ("auto", "transformer-tiny", "transformer-small", "transformer-base")
-    ]
+    """`auto` beside the presets, on a part of the corpus and on all of it. With ``--processes 5`` the five of a corpus
+    run at the same time."""
+    made, limit = [], f"train.time={seconds}s"
+    for pairs in (2000, 10_000, 29_000):
+        job = Job("auto", f"{pairs}-auto", "auto", (limit,), f"multi30k-{pairs}", seconds)
+        made += [job, replace(job, name=f"{pairs}-auto-muon", settings=(limit, *MUON))]
+        made += [replace(job, name=f"{pairs}-{preset}", recipe=preset) for preset in PRESETS]
+    return made
 
 
 def distilled(seconds: int) -> list[Job]:
