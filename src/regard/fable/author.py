@@ -30,9 +30,11 @@ TRIES = 4  # at a riddle: many pairs of nouns make none
 SET_PHRASES = {1: 0.75, 2: 0.6, 3: 0.4, 4: 0.3, 5: 0.15, 6: 0.05}  # their share by length
 CONJUNCTIONS: dict[Tense, tuple[Conjunction, ...]] = {
     "past": ("and", "and", "but", "because", "when", "while"),
-    "present": ("and", "and", "but", "because", "when", "while"),
-    "future": ("and", "and", "but", "while"),
+    "present": ("and", "and", "but", "because", "when", "while", "if"),
+    "future": ("and", "and", "but", "while", "if"),
 }
+FRONTED = frozenset({"because", "when", "if"})  # may begin a sentence of two clauses
+SHARED = 0.35  # the share of clauses after *and* and *but* whose subject is not said again
 ASKED: tuple[Asked, ...] = ("what", "what", "who", "where", "where", "why", "why", "when", "how")
 SPOKEN_TO: tuple[Person, ...] = ("you", "you", "you", "they", "he", "she", "we", "i")  # who is asked, or asked about
 SELVES: tuple[Person, ...] = ("i", "he", "he", "she", "she")  # who can have a job
@@ -110,12 +112,25 @@ class Author(Composer):
             conjunction = self.pick(CONJUNCTIONS[tense])
             if conjunction in {"and", "but"} and self.draw() < 0.15:
                 tense = self.pick(TENSES)
-            unit = self.unit(words, tense)
+            unit = self.second(text, words, conjunction, tense)
             if unit.conjunctions or conjunction in text.conjunctions[-1:]:  # not two reasons in a row
                 conjunction = "and"
             text.conjunctions += [conjunction, *unit.conjunctions]
             text.clauses += unit.clauses
+        plain = not any(isinstance(each.subject, Pronoun) and each.subject.referent for each in text.clauses)
+        if len(text.clauses) == 2 and plain and text.conjunctions[0] in FRONTED and self.draw() < 0.4:
+            text.fronted = True
+            text.clauses.reverse()
         return text
+
+    def second(self, text: Text, words: int, conjunction: Conjunction, tense: Tense) -> Text:
+        """What follows the conjunction; after *if* it is in the present."""
+        last = text.clauses[-1]
+        if conjunction in {"and", "but"} and isinstance(last, Clause) and self.draw() < SHARED:
+            shared = self.sharing(last, words, tense)
+            if shared is not None:
+                return Text([shared])
+        return self.unit(words, "present" if conjunction == "if" else tense)
 
     def split(self, size: int) -> list[int]:
         """Lengths of clauses that, with the conjunctions between them, have `size` words."""
@@ -147,7 +162,19 @@ class Author(Composer):
             special = self.reference(size, tense)
         elif 0.5 <= kind < 0.64:
             special = self.ambiguous(size, tense)
+        elif 0.64 <= kind < 0.7:
+            special = self.twofold(size, tense)
         return special or Text([self.clause(size, tense)])
+
+    def twofold(self, size: int, tense: Tense) -> Text | None:
+        """The cat ate the mouse and slept."""
+        least = 1 + (tense == "future")  # will sleep
+        if size < 3 + 2 * least:
+            return None
+        words = least + self.up_to(size - 3 - 2 * least)
+        first = self.clause(size - 1 - words, tense)
+        second = self.sharing(first, words, tense)
+        return None if second is None else Text([first, second], ["and"])
 
     # ── Everyday sentences ─────────────────────────────────────────────────────────────────────────
 
@@ -222,7 +249,9 @@ class Author(Composer):
         contracted = denied and self.draw() < 0.5
         room = size - please - 2 * denied + contracted
         verb = self.fresh(self.pools.errands if room >= 6 else self.pools.upon_commands)
-        if room < 3 + bool(verb.particle) or self.draw() < 0.15:
+        if room == 2 and self.draw() < 0.8:  # help me
+            verb = self.fresh(self.pools.upon_people)
+        elif room < 3 + bool(verb.particle) or self.draw() < 0.15:
             verb = self.fresh(self.pools.commands)
         clause = Clause(Pronoun("you"), verb, "present", command=True, please=please, contracted=contracted)
         clause.negation = "not" if denied else ""

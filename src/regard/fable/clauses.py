@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import NamedTuple, TypeVar
 
-from regard.fable.forms.english import NUMERALS
+from regard.fable.forms.english import NUMERALS, comparative
 from regard.fable.lexicon import Adjective, Adverb, Context, Noun, Tense, Verb
 from regard.fable.pools import FEELINGS, Acts, Place, Pools
 from regard.fable.syntax import (
@@ -67,8 +67,19 @@ TENSES: tuple[Tense, ...] = ("past",) * 11 + ("present",) * 5 + ("future",) * 4
 PEOPLE: tuple[Person, ...] = ("i", "i", "i", "he", "he", "she", "she", "we", "we", "you", "you", "they")
 OTHERS: tuple[Person, ...] = ("he", "she", "they", "we", "you", "i")  # the subject of a relative clause
 BACKGROUND: dict[Tense, Tense] = {"past": "past", "present": "present", "future": "past"}
-MODALS: dict[Tense, tuple[Modal, ...]] = {"past": ("want",), "present": ("can", "must", "want"), "future": ()}
-PROGRESSIVE = 0.4  # the share of verbs in the present that are progressive, if they can be
+MODALS: dict[Tense, tuple[Modal, ...]] = {
+    "past": ("want", "could"),
+    "present": ("can", "can", "must", "should", "want"),
+    "future": (),
+}
+PROGRESSIVE: dict[Tense, float] = {"past": 0.1, "present": 0.4, "future": 0.0}  # the share of verbs, if they can be
+PERFECT = 0.12  # the share of verbs in the past that say *has eaten*, if they can
+OBJECTIVE = 0.12  # the share of objects and recipients that are pronouns
+DATIVE = frozenset({"give", "send", "show", "lend", "tell", "teach", "offer"})  # … him an apple
+THEM: tuple[Person, ...] = ("i", "i", "you", "he", "he", "she", "she", "we", "they", "they")  # as objects
+ASIDE = 0.3  # the share of clauses with *who* about a subject that stand between commas
+LANDED = 0.1  # the share of people in four to six words that are of a country or a town: the king of France
+COMPARED = 0.8  # the share of predicates that are compared, where there is room
 BARE = 0.12  # the share of objects without a determiner
 IN_GENERAL = frozenset({"love", "like", "like#person", "hate", "fear", "admire", "respect"})
 GOING = frozenset({"come", "return", "travel", "go", "walk", "run", "fly", "flee"})  # … to Paris
@@ -119,12 +130,12 @@ def beside(own: str, determiners: Determiners) -> Determiners:
 
 
 def clause_words(clause: Clause) -> int:
-    """How many English words the verb takes: ate, will eat, is eating, didn't eat, looked for; was, will not be."""
+    """How many English words the verb takes: ate, will eat, has eaten, didn't eat, looked for; was, will not be."""
     predicate, negation, modal = clause.predicate, clause.negation, clause.modal
     if isinstance(predicate, Adjective):
         return 1 + (clause.tense == "future") + bool(negation) - clause.contracted
     supported = clause.tense == "future" or negation == "not" or clause.question or clause.progressive
-    supported = supported or modal in {"can", "must"}
+    supported = supported or clause.perfect or modal not in {"", "want"}
     contracted = clause.contracted or (modal == "can" and negation == "not" and not clause.question)  # cannot
     return 1 + supported + 2 * (modal == "want") + bool(negation) + bool(predicate.particle) - contracted
 
@@ -188,6 +199,8 @@ class Composer:
             return self.related(noun, size, relative, HEADS if "a" in determiners.singular else KNOWN)
         if noun in self.pools.belongings and self.draw() < (0.3 if size >= 5 else 0.1):
             return self.genitive(noun, size, determiners)
+        if 4 <= size <= 6 and noun in self.pools.landed and self.draw() < LANDED:
+            return self.owned(noun, size - 2, size, KNOWN)
         if size >= 5:
             return self.owned(noun, 2 + self.up_to(min(2, size - 5)), size, determiners)
         return self.simple(noun, size, determiners)
@@ -212,8 +225,11 @@ class Composer:
         return self.owned(noun, max(2, min(4, size - 3)), size, determiners)
 
     def owned(self, noun: Noun, own: int, size: int, determiners: Determiners) -> NounPhrase:
-        """the house of the old king: `own` words, *of*, and the owner with the other words."""
+        """the house of the old king: `own` words, *of*, and the owner with the other words; the king of France."""
         phrase = self.simple(noun, own, nobodys(determiners))
+        if size - own == 2:
+            phrase.owner = NounPhrase(self.fresh(self.pools.lands), "")
+            return phrase
         owner = self.fresh(self.pools.owners[noun])
         phrase.owner = self.noun_phrase(owner, size - own - 1, owning(determiners))
         return phrase
@@ -252,6 +268,7 @@ class Composer:
             phrase.relative = self.doing(phrase, left, tense)
         else:
             phrase.relative = self.undergoing(noun, left, tense)
+        phrase.relative.who = noun.human and self.draw() < (0.7 if phrase.relative.subject is None else 0.3)
         return phrase
 
     # ── Clauses ────────────────────────────────────────────────────────────────────────────────────
@@ -294,6 +311,9 @@ class Composer:
             extra = self.up_to(min(spare, 7 if self.draw() < 0.4 else 2))
             determiners = DEFINITE if clause.negation else FREE
             clause.subject = self.noun_phrase(noun, 2 + extra, determiners, BACKGROUND[tense])
+            relative = clause.subject.relative
+            if relative is not None and relative.who and relative.subject is None and not (question or asked):
+                relative.aside = clause.subject.determiner != "a" and self.draw() < ASIDE
         if isinstance(clause.predicate, Adjective) and clause.subject.adjectives:  # not a second colour or size
             reasons, said = self.pools.qualities[noun].reasons, clause.subject.adjectives
             clause.predicate = self.common([adjective for adjective in reasons if adjective not in said])
@@ -312,6 +332,8 @@ class Composer:
         while isinstance(clause.predicate, Adjective) and clause.predicate.english in FEELINGS:
             clause.predicate = self.common(self.pools.qualities[self.pools.humans[0]].all)
         clause.subject = Pronoun(chosen)
+        if clause.perfect and not (clause.negation or question) and chosen in {"i", "we", "you", "they"}:
+            clause.contracted = self.draw() < 0.5
         self.complete(clause, size - 1 - self.least(clause), self.beside(clause))
         return clause
 
@@ -333,6 +355,24 @@ class Composer:
         """The inside of *the cat that ate the mouse*."""
         clause = self.begin(self.pools.acts[head.noun], head.noun, size, tense)
         self.complete(clause, size - self.least(clause), self.beside(clause, head))
+        return clause
+
+    def sharing(self, first: Clause, size: int, tense: Tense) -> Clause | None:
+        """Another clause about the subject of the first, which is not said again: … *and ate the cheese*."""
+        subject = first.subject
+        if isinstance(subject, NounPhrase):
+            acts = self.pools.acts[subject.noun]
+        elif isinstance(subject, Pronoun) and subject.referent is None and subject.word not in {"it", "who"}:
+            acts = self.pools.human_acts
+        else:
+            return None
+        ends = [first.than, first.object, *(adjunct.phrase for adjunct in first.adjuncts)]
+        related = any(isinstance(end, NounPhrase) and end.relative is not None for end in ends)
+        if related or first.question or not acts.alone or size < 1 + (tense == "future"):
+            return None
+        clause = self.begin(acts, None, size, tense)
+        clause.subject, clause.shared = subject, True
+        self.complete(clause, size - self.least(clause), self.beside(clause))
         return clause
 
     def undergoing(self, noun: Noun, size: int, tense: Tense) -> Clause:
@@ -377,7 +417,7 @@ class Composer:
         predicate: Verb | Adjective
         if asked:
             predicate = self.asked_about(acts, noun, asked, room)
-        elif kind < 0.1 and acts.giving and room >= verbal + 5:
+        elif kind < 0.13 and acts.giving and room >= verbal + 5:
             predicate = self.fresh(acts.giving)
         elif kind < 0.6 and (fitting := self.fitting(acts.upon, room - verbal - 2)):
             predicate = self.fresh(fitting)
@@ -389,16 +429,15 @@ class Composer:
             modal = ""
             negation = "not" if negation == "not" else ""  # *never* would leave no adverb for a last word
         clause = Clause(None, predicate, tense, negation, question, contracted=short, modal=modal, asked=asked)
-        self.going_on(clause, room, clitic=clitic)
+        if isinstance(predicate, Verb) and not modal:
+            self.going_on(clause, predicate, room, clitic=clitic and tense == "present")
+            self.completed(clause, predicate, room)
         clause.contracted = clause.contracted or self.contracted(clause, clitic=clitic)
         return clause
 
-    def going_on(self, clause: Clause, room: int, *, clitic: bool) -> None:
-        """Some clauses in the present are progressive: the cat is eating; in two words, I'm eating."""
-        verb = clause.predicate
-        if not isinstance(verb, Verb) or clause.tense != "present" or clause.modal or clause.negation == "never":
-            return
-        if not verb.progressive or self.draw() > PROGRESSIVE:
+    def going_on(self, clause: Clause, verb: Verb, room: int, *, clitic: bool) -> None:
+        """Some clauses are progressive: the cat is eating, was eating; in two words, I'm eating."""
+        if clause.negation == "never" or not verb.progressive or self.draw() >= PROGRESSIVE[clause.tense]:
             return
         room, short = max(room, self.least(clause)), clause.contracted
         clause.progressive = True
@@ -406,10 +445,20 @@ class Composer:
         if self.least(clause) > room:
             clause.progressive, clause.contracted = False, short
 
+    def completed(self, clause: Clause, verb: Verb, room: int) -> None:
+        """Some clauses in the past are perfect: the cat has eaten, has never eaten. They say no time, so there must be
+        an adverb of manner to choose from."""
+        if clause.tense != "past" or clause.progressive or verb.imperfect is not None or not verb.takes_manner:
+            return
+        if clause.asked in {"", "what", "who"} and self.draw() < (0.5 if clause.negation == "never" else PERFECT):
+            room = max(room, self.least(clause))
+            clause.perfect = True
+            clause.perfect = self.least(clause) <= room
+
     def fitting(self, verbs: tuple[Verb, ...], spare: int) -> tuple[Verb, ...]:
-        """Verbs for an object of two words or, if a word is missing, of one: I drink milk."""
+        """Verbs for an object of two words or, if a word is missing, of one: I drink milk, I see him."""
         if spare == -1:
-            return tuple(verb for verb in narrow(verbs, 0) if self.pools.unsaid[verb])
+            return tuple(verb for verb in narrow(verbs, 0) if self.pools.unsaid[verb] or "human" in verb.objects)
         return narrow(verbs, spare)
 
     def asked_about(self, acts: Acts, noun: Noun | None, asked: Asked, room: int) -> Verb | Adjective:
@@ -423,7 +472,7 @@ class Composer:
         return self.fresh(upon if upon and self.draw() < 0.5 else alone)
 
     def modal(self, noun: Noun | None, room: int, tense: Tense) -> Modal:
-        """can, must or want to, for persons and animals."""
+        """can, must, want to and the like, for persons and animals."""
         if room < 5 or not MODALS[tense] or (noun is not None and not noun.animate) or self.draw() > 0.2:
             return ""
         return self.pick(MODALS[tense])
@@ -434,8 +483,8 @@ class Composer:
             return False
         if clause.negation == "not":
             return True
-        being = clause.progressive or (isinstance(clause.predicate, Adjective) and clause.tense == "present")
-        return clitic and (being or clause.tense == "future")
+        being = clause.progressive or isinstance(clause.predicate, Adjective)
+        return clitic and ((being and clause.tense == "present") or clause.tense == "future")
 
     def least(self, clause: Clause) -> int:
         """How many words a clause needs at least, without its subject."""
@@ -454,6 +503,8 @@ class Composer:
         if spare > is_placed(clause) and frequencies and plain and self.draw() < 0.15:
             clause.frequency = self.common(frequencies)
             spare -= 1
+        if isinstance(verb, Adjective) and self.compare(clause, verb, spare):
+            return
         if isinstance(verb, Verb) and verb.objects and clause.asked not in {"what", "who"}:
             if self.short_object(clause, verb, must=spare < 0):
                 spare += 1
@@ -471,13 +522,36 @@ class Composer:
         self.adverbials(clause, spare, determiners)
 
     def short_object(self, clause: Clause, verb: Verb, *, must: bool) -> bool:
-        """Sometimes the object is one word: a name; music, cats."""
-        if "human" in verb.objects and self.draw() < 0.2:
+        """Sometimes the object is one word: him; a name; music, cats."""
+        if self.draw() < (0.5 if must else OBJECTIVE) and (pronoun := self.objective(clause, verb)):
+            clause.object = pronoun
+        elif "human" in verb.objects and (self.draw() < 0.2 or (must and not self.pools.unsaid[verb])):
             clause.object = self.name()
         elif self.pools.unsaid[verb] and (must or self.draw() < BARE):
             clause.object = self.bare(verb)
         else:
             return False
+        return True
+
+    def objective(self, clause: Clause, verb: Verb) -> Pronoun | None:
+        """me, you, him, her, it, us, them: somebody else than the subject. *It* and *them* may be things, so the verb
+        must have one sense only."""
+        plain = verb not in self.pools.puzzling
+        if "human" not in verb.objects:
+            return Pronoun(self.pick(("it", "it", "they"))) if plain else None
+        subject = clause.subject.word if isinstance(clause.subject, Pronoun) else ""
+        barred = {"i": {"i", "we"}, "we": {"i", "we"}}.get(subject, {subject})
+        barred |= set() if plain else {"they"}
+        return Pronoun(self.pick([person for person in THEM if person not in barred]))
+
+    def compare(self, clause: Clause, adjective: Adjective, spare: int) -> bool:
+        """… is bigger than the dog, with all the words that are left."""
+        others = self.pools.bearers.get(adjective, ())
+        more = len(comparative(adjective.english)) - 1
+        fitting = 3 <= spare - more <= 6 and clause.negation != "never" and not clause.asked and not clause.question
+        if not others or not fitting or self.draw() >= COMPARED:
+            return False
+        clause.than = self.noun_phrase(self.fresh(others), spare - more - 1, nobodys(DEFINITE))
         return True
 
     def bare(self, verb: Verb) -> NounPhrase:
@@ -488,13 +562,19 @@ class Composer:
         return NounPhrase(noun, GENERIC if verb.name in IN_GENERAL else PARTITIVE, noun.countable)
 
     def receive(self, clause: Clause, spare: int, determiners: Determiners) -> int:
-        """The recipient; returns how many spare words are left."""
-        if self.draw() < 0.25:
-            clause.recipient = self.name()
-            return spare + 1
+        """The recipient; returns how many spare words are left. Some stand before the object: gave her a book."""
+        assert isinstance(clause.predicate, Verb), "only a verb has a recipient"
+        pronoun = None
+        if isinstance(clause.object, NounPhrase) and self.draw() < 0.5:
+            pronoun = self.objective(clause, self.pools.lexicon.verb("help"))
+        clause.dative = not isinstance(clause.object, Pronoun) and clause.predicate.name in DATIVE
+        clause.dative = clause.dative and self.draw() < (0.8 if pronoun else 0.4)
+        if pronoun or self.draw() < 0.25:
+            clause.recipient = pronoun or self.name()
+            return spare + 1 + clause.dative
         extra = self.up_to(min(spare, 2))
         clause.recipient = self.noun_phrase(self.fresh(self.pools.humans), 2 + extra, determiners)
-        return spare - extra
+        return spare - extra + clause.dative
 
     # ── How, where and when ────────────────────────────────────────────────────────────────────────
 
@@ -527,7 +607,7 @@ class Composer:
     def timed(self, clause: Clause, spare: int) -> int:
         """Perhaps a time of several words; returns how many."""
         fitting = isinstance(clause.predicate, Adjective) or clause.predicate.takes_manner
-        regular = clause.negation == "never" or clause.progressive  # not "is eating every day"
+        regular = clause.negation == "never" or clause.progressive or clause.perfect  # not "is eating every day"
         if spare < 2 or not fitting or regular or clause.asked or self.draw() > 0.12:
             return 0
         clause.time = self.pools.calendar.draw(self.draw, clause.tense, spare)
@@ -591,7 +671,7 @@ class Composer:
             slots.append(("degree", pools.denied_degrees if clause.negation else pools.degrees))
         elif verb.takes_manner:
             slots.append(("manner", pools.manners))
-        if clause.negation != "never" and clause.time is None:
+        if clause.negation != "never" and clause.time is None and not clause.perfect:
             slots.append(("time", pools.times[clause.tense]))
         if is_placed(clause) and not clause.adjuncts:
             slots = []

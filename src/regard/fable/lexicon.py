@@ -68,6 +68,7 @@ class Verb:
     name: str
     english: str
     past: str
+    participle: str
     third: str
     french: french.FrenchVerbForms
     hindi: hindi.HindiVerbForms
@@ -333,6 +334,7 @@ def have() -> Verb:
         name="have",
         english="have",
         past="had",
+        participle="had",
         third="has",
         french=avoir,
         imperfect=("avais", "avait", "avaient", "avions", "aviez"),
@@ -349,6 +351,7 @@ def need() -> Verb:
         name="need",
         english="need",
         past="needed",
+        participle="needed",
         third="needs",
         complement=("besoin", "de"),
         prefix=("ज़रूरत",),
@@ -379,11 +382,13 @@ def read_verb(row: Row) -> Verb:
     base, _, particle = plain.partition("+")
     parts = None if row["forms"] == "." else cast("tuple[str, str, str, str]", tuple(row["forms"].split(",")))
     forms = french.verb(row["french"], parts)
+    past = english.past(base) if row["past"] == "." else row["past"]
     *prefix, root = row["hindi"].split()
     return Verb(
         name=row["english"],
         english=base,
-        past=english.past(base) if row["past"] == "." else row["past"],
+        past=past,
+        participle=english.PARTICIPLES.get(base, past),
         third=english.add_s(base),
         progressive=english.present_participle(base) if row["kind"] == "event" and base not in STATIVE else "",
         particle=particle,

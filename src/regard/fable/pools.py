@@ -16,6 +16,16 @@ EVERYDAY = (
     "make listen+to wait+for help take speak cook hate understand travel walk wait visit open like#person "
     "teach sing dance swim run hear close use wear think laugh cry"
 )
+# What can be more or less so.
+COMPARED = (
+    "small big good bad old#person old#thing young beautiful long fat happy sad kind cruel brave lazy clever "
+    "intelligent foolish honest rich poor strong weak proud curious jealous polite wise famous calm dangerous "
+    "delicious fresh sweet bitter heavy expensive fragile precious useful dirty clean strange simple interesting "
+    "boring funny dark deep warm ugly tall short#person short#thing wide thick thin high low soft hard noisy "
+    "quiet bright easy difficult important healthy generous selfish friendly gentle serious stubborn careful "
+    "clumsy crazy smart talented lucky popular elegant cute charming fast slow modern rare mysterious comfortable "
+    "cheap"
+)
 Place = tuple[Preposition, tuple[Noun, ...]]
 
 
@@ -60,6 +70,11 @@ class Pools:
         self.undergone = {noun: undergone(lexicon.verbs, noun.classes) for noun in self.nouns}
         self.qualities = {noun: qualities(lexicon.adjectives, noun.classes) for noun in lexicon.nouns}
         self.owners = {noun: self.of(owner_class(noun)) for noun in lexicon.nouns}
+        self.bearers = {
+            adjective: tuple(noun for noun in self.nouns if not noun.classes.isdisjoint(adjective.classes))
+            for adjective in lexicon.adjectives
+            if adjective.name in COMPARED.split()
+        }
         self.belongings = frozenset(noun for noun in lexicon.nouns if owner_class(noun) == "human")
         self.calendar = Calendar(lexicon)
         self.plainest = next(verb for verb in lexicon.verbs if not verb.particle)
@@ -112,6 +127,7 @@ class Pools:
         }
         self.commands = tuple(verb for verb in self.human_acts.alone if verb.imperfect is None)
         self.upon_commands = tuple(verb for verb in self.human_acts.upon if verb.imperfect is None)
+        self.upon_people = tuple(verb for verb in self.upon_commands if "human" in verb.objects and not verb.particle)
         self.errands = tuple(
             verb for verb in (*self.human_acts.upon, *self.human_acts.giving) if verb.imperfect is None
         )
@@ -119,6 +135,8 @@ class Pools:
         self.moods = frozenset(
             adjective for adjective in self.lexicon.adjectives if adjective.reason and adjective.english not in FEELINGS
         )
+        self.lands = tuple(place.noun for place in self.lexicon.places if place.inside.french != ("au",))
+        self.landed = frozenset((*self.humans, *(noun for noun in self.nouns if noun.name == "capital")))
         self.towns = tuple(place.noun for place in self.lexicon.places if place.inside.french == ("à",))
         self.phrases: dict[int, tuple[Phrase, ...]] = {}
         for phrase in self.lexicon.phrases:

@@ -15,8 +15,8 @@ from regard.fable.lexicon import Adjective, Adverb, Noun, Phrase, Preposition, T
 Determiner: TypeAlias = str
 Negation = Literal["", "not", "never"]
 Person = Literal["i", "he", "she", "they", "it", "we", "you", "who"]
-Conjunction = Literal["and", "but", "because", "when", "while"]
-Modal = Literal["", "can", "must", "want"]
+Conjunction = Literal["and", "but", "because", "when", "while", "if"]
+Modal = Literal["", "can", "could", "must", "should", "want"]  # *want* is a verb, the others auxiliaries
 Asked = Literal["", "what", "who", "where", "when", "why", "how"]
 Kind = Literal["job", "noun", "this", "there", "place", "where"]
 Case = Literal["", "lower", "upper"]
@@ -61,7 +61,7 @@ class Coordination:
 
 @dataclass(slots=True)
 class Pronoun:
-    """A person, or a word that stands for `referent` and has its gender in the target."""
+    """A person (*i* is *me* as an object), or a word that stands for `referent` and has its gender in the target."""
 
     word: Person
     referent: NounPhrase | None = None
@@ -69,6 +69,7 @@ class Pronoun:
 
 
 Subject: TypeAlias = NounPhrase | Coordination | Pronoun
+Complement: TypeAlias = NounPhrase | Pronoun
 
 
 @dataclass(slots=True)
@@ -94,8 +95,10 @@ class Clause:
     tense: Tense = "past"
     negation: Negation = ""
     question: bool = False
-    object: NounPhrase | None = None
-    recipient: NounPhrase | None = None
+    object: Complement | None = None
+    recipient: Complement | None = None
+    dative: bool = False  # gave him an apple: the recipient first, without *to*
+    than: NounPhrase | None = None  # is bigger than the dog
     degree: Adverb | None = None
     frequency: Adverb | None = None
     manner: Adverb | None = None
@@ -106,6 +109,10 @@ class Clause:
     contracted: bool = False  # didn't, I'm, he'll
     modal: Modal = ""
     progressive: bool = False  # is eating
+    perfect: bool = False  # has eaten
+    shared: bool = False  # the subject is that of the clause before, and not said: ate and *slept*
+    who: bool = False  # a relative clause that begins with *who*, and not with *that*
+    aside: bool = False  # a relative clause between commas: the king, who slept, …
     asked: Asked = ""
     command: bool = False  # the subject is *you* and not said
     please: bool = False
@@ -137,6 +144,7 @@ class Text:
 
     clauses: list[Clause | Being]
     conjunctions: list[Conjunction] = field(default_factory=list)
+    fronted: bool = False  # the conjunction of two clauses stands before the first: If he sleeps, …
     opener: Literal["", "yes", "no"] = ""
     speech: tuple[Subject, Said] | None = None  # The king said, "…"
     phrase: Phrase | None = None
@@ -190,7 +198,9 @@ def phrases(clause: Clause | Being) -> list[NounPhrase]:
     elif isinstance(clause.subject, Coordination):
         noun_phrases += (clause.subject.first, clause.subject.second)
     others = (clause.complement,) if isinstance(clause, Being) else (clause.object, clause.recipient)
-    noun_phrases += [phrase for phrase in others if phrase is not None]
+    noun_phrases += [phrase for phrase in others if isinstance(phrase, NounPhrase)]
+    if isinstance(clause, Clause) and clause.than is not None:
+        noun_phrases.append(clause.than)
     noun_phrases += [adjunct.phrase for adjunct in clause.adjuncts]
     noun_phrases += [phrase.owner for phrase in noun_phrases if phrase.owner is not None]
     return noun_phrases

@@ -23,6 +23,7 @@ CONTRACTIONS = (
     ("'m ", " am "),
     ("'re ", " are "),
     ("'ll ", " will "),
+    ("'ve ", " have "),
 )
 IS = re.compile(r"\b(he|she|it|that|there|what|where|who|name)'s\b")
 

@@ -11,6 +11,9 @@ _NUMERALS = (
 )
 NUMERALS = tuple(_NUMERALS.split())
 HISSING = ("s", "x", "z", "ch", "sh")
+IRREGULAR = {"good": "better", "bad": "worse", "quiet": "quieter"}
+SYLLABLES = re.compile(r"[aeiouy]+")
+SHORT = re.compile(r"[^aeiou]+[aeiou][^aeiouwxy]")  # big → bigger
 DOUBLED = re.compile(r"[^aeiou]*[aeiou][^aeiouwxy]|begin|forget")  # run → running
 
 
@@ -32,6 +35,16 @@ def past(base: str) -> str:
     return base + "ed"
 
 
+# Of irregular verbs whose past participle is not like the past.
+_PARTICIPLES = (
+    "eat:eaten drink:drunk see:seen break:broken know:known write:written draw:drawn hide:hidden steal:stolen "
+    "throw:thrown wake:woken wear:worn choose:chosen sing:sung give:given run:run swim:swum fly:flown come:come "
+    "fall:fallen go:gone take:taken bite:bitten tear:torn drive:driven ride:ridden forgive:forgiven "
+    "forget:forgotten begin:begun speak:spoken grow:grown"
+)
+PARTICIPLES = dict(pair.split(":") for pair in _PARTICIPLES.split())
+
+
 def present_participle(base: str) -> str:
     """eating, chasing, running, lying, fleeing."""
     if base.endswith("ie"):
@@ -39,6 +52,18 @@ def present_participle(base: str) -> str:
     if base.endswith("e") and not base.endswith("ee"):
         return base[:-1] + "ing"
     return base + (base[-1] if DOUBLED.fullmatch(base) else "") + "ing"
+
+
+def comparative(adjective: str) -> tuple[str, ...]:
+    """bigger, happier, nicer, and with two words more famous."""
+    if adjective in IRREGULAR:
+        return (IRREGULAR[adjective],)
+    stem = adjective.removesuffix("e")
+    if adjective.endswith("y") and adjective[-2] not in VOWELS:
+        return (adjective[:-1] + "ier",)
+    if len(SYLLABLES.findall(stem)) > 1:
+        return "more", adjective
+    return (stem + (stem[-1] if SHORT.fullmatch(adjective) else "") + "er",)
 
 
 def article(following: str) -> str:

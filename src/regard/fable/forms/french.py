@@ -13,7 +13,7 @@ _ASPIRATED = (
     "hauts haute hautes yaourt yaourts huit onze"
 )
 ASPIRATED = frozenset(_ASPIRATED.split())
-ELIDING = frozenset({"le", "la", "de", "que", "je", "ne"})
+ELIDING = frozenset({"le", "la", "de", "que", "je", "ne", "me"})
 CONTRACTED = {("de", "le"): "du", ("de", "les"): "des", ("à", "le"): "au", ("à", "les"): "aux"}
 BEFORE_VOWEL = {"ce": "cet", "ma": "mon", "sa": "son"}
 IRREGULAR_FIRST = {"va": "vais", "veut": "veux", "peut": "peux", "combat": "combats", "met": "mets"}
@@ -144,6 +144,8 @@ def meet(first: str, second: str) -> tuple[str, ...]:
         return (contracted,)
     if first in ELIDING and begins_with_vowel(second):
         return (first[:-1] + "'" + second,)
+    if first == "si" and second in {"il", "ils"}:
+        return ("s'" + second,)
     if first in BEFORE_VOWEL and begins_with_vowel(second):
         return BEFORE_VOWEL[first], second
     return first, second

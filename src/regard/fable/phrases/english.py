@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from regard.fable.forms.english import article
+from regard.fable.forms.english import article, comparative
 from regard.fable.lexicon import Adjective, Adverb, Noun, Phrase, Verb
 from regard.fable.syntax import (
     FIRST,
@@ -11,6 +11,8 @@ from regard.fable.syntax import (
     UNSAID,
     Being,
     Clause,
+    Complement,
+    Conjunction,
     NounPhrase,
     Pronoun,
     Said,
@@ -20,13 +22,15 @@ from regard.fable.syntax import (
 )
 
 DETERMINER_TAGS = {"several": "ADJ"} | dict.fromkeys(POSSESSIVES, "PRON")
-CONJUNCTION_TAGS = {"and": "CCONJ", "but": "CCONJ", "because": "SCONJ", "when": "SCONJ", "while": "SCONJ"}
+CONJUNCTION_TAGS = dict.fromkeys(("and", "but"), "CCONJ") | dict.fromkeys(("because", "when", "while", "if"), "SCONJ")
 # In the order of person: I, he, they, we, you.
 BE = {"past": ("was", "was", "were", "were", "were"), "present": ("am", "is", "are", "are", "are")}
 DO = {"past": ("did",) * 5, "present": ("do", "does", "do", "do", "do"), "future": ("will",) * 5}
 WANT = {"past": ("wanted",) * 5, "present": ("want", "wants", "want", "want", "want")}
-CLITICS = {"am": "'m", "is": "'s", "are": "'re", "will": "'ll"}
+HAVE = ("have", "has", "have", "have", "have")
+CLITICS = {"am": "'m", "is": "'s", "are": "'re", "will": "'ll", "have": "'ve"}
 CUT = {"will": "wo", "can": "ca"}  # won't, can't
+OBJECTIVE = {"i": "me", "he": "him", "she": "her", "we": "us", "they": "them"}
 SAID = {"say": "said", "ask": "asked", "answer": "answered"}
 
 
@@ -67,22 +71,29 @@ def write(text: Text) -> EnglishLine:
     if text.opener:
         text.opener_at = page.put(text.opener, "INTJ")
         page.comma()
+    if text.fronted:
+        put_conjunction(page, text, text.conjunctions[0])
     for number, clause in enumerate(text.clauses):
-        if number:
-            conjunction = text.conjunctions[number - 1]
-            if conjunction == "but":
-                page.comma()
-            text.at.append(page.put(conjunction, CONJUNCTION_TAGS[conjunction]))
+        if number and text.fronted:
+            page.comma()
+        elif number:
+            put_conjunction(page, text, text.conjunctions[number - 1])
         if isinstance(clause, Being):
             put_being(page, clause)
         else:
-            put_clause(page, clause, first=not number)
+            put_clause(page, clause, first=not number and not text.fronted)
     if text.mark:
         page.put(text.mark, "PUNCT", glued=True)
     if text.speech is not None:
         page.put('"', "PUNCT", glued=True)
         page.glued.add(page.openings[-1])
     return page
+
+
+def put_conjunction(page: EnglishLine, text: Text, conjunction: Conjunction) -> None:
+    if conjunction == "but":
+        page.comma()
+    text.at.append(page.put(conjunction, CONJUNCTION_TAGS[conjunction]))
 
 
 def put_phrase(page: EnglishLine, phrase: Phrase) -> list[int]:
@@ -128,8 +139,16 @@ def put_noun_phrase(page: EnglishLine, phrase: NounPhrase) -> None:
         page.put("of", "ADP")
         put_noun_phrase(page, phrase.owner)
     if phrase.relative is not None:
-        phrase.relative.at["that"] = page.put("that", "PRON")
-        put_clause(page, phrase.relative, phrase)
+        put_relative(page, phrase.relative, phrase)
+
+
+def put_relative(page: EnglishLine, clause: Clause, head: NounPhrase) -> None:
+    if clause.aside:
+        page.comma()
+    clause.at["that"] = page.put("who" if clause.who else "that", "PRON")
+    put_clause(page, clause, head)
+    if clause.aside:
+        page.comma()
 
 
 def put_noun(page: EnglishLine, noun: Noun, *, plural: bool) -> int:
@@ -173,7 +192,7 @@ def put_clause(page: EnglishLine, clause: Clause, head: NounPhrase | None = None
         at["asked"] = page.put(clause.asked, "PRON" if clause.asked in {"what", "who"} else "ADV")
     if clause.question:
         put_auxiliary(page, clause, who)
-    if clause.subject is not None and not clause.command:
+    if clause.subject is not None and not clause.command and not clause.shared:
         put_subject(page, clause.subject)
     if isinstance(clause.predicate, Adjective):
         put_state(page, clause, clause.predicate, who)
@@ -183,10 +202,12 @@ def put_clause(page: EnglishLine, clause: Clause, head: NounPhrase | None = None
 
 
 def put_auxiliary(page: EnglishLine, clause: Clause, who: int) -> None:
-    """did, does, will, was: at the beginning of a question or before a negation."""
+    """did, does, will, was, has: at the beginning of a question or before a negation."""
     word: str
-    if clause.modal in {"can", "must"}:
+    if clause.modal not in {"", "want"}:
         word = clause.modal
+    elif clause.perfect:
+        word = HAVE[who]
     else:
         being = isinstance(clause.predicate, Adjective) or clause.progressive
         forms = BE if being and clause.tense != "future" else DO
@@ -218,7 +239,7 @@ def put_between(page: EnglishLine, clause: Clause) -> None:
 def put_verb(page: EnglishLine, clause: Clause, verb: Verb, who: int) -> None:
     at = clause.at
     supported = clause.question or clause.negation == "not" or clause.tense == "future" or clause.progressive
-    supported = supported or clause.modal in {"can", "must"}
+    supported = supported or clause.perfect or clause.modal not in {"", "want"}
     if supported and not clause.question:
         put_auxiliary(page, clause, FIRST if clause.command else who)
     elif clause.tense == "present" and who != THIRD and verb.past == verb.english and not (supported or clause.command):
@@ -235,6 +256,8 @@ def put_verb(page: EnglishLine, clause: Clause, verb: Verb, who: int) -> None:
         form = verb.english if base else verb.past if clause.tense == "past" else verb.third
         if clause.progressive:
             form = verb.progressive
+        elif clause.perfect:
+            form = verb.participle
         at["verb"] = page.put(form, "VERB")
         at["modal"] = at.setdefault("tense", at["verb"])
     at["particle"] = page.put(verb.particle, "ADP") if verb.particle else at["verb"]
@@ -248,7 +271,14 @@ def put_state(page: EnglishLine, clause: Clause, adjective: Adjective, who: int)
     at["verb"] = page.put("be", "AUX") if clause.tense == "future" else at["tense"]
     if clause.degree is not None:
         at["degree"] = page.put(clause.degree.english, "ADV")
-    at["adjective"] = page.put(adjective.english, "ADJ")
+    if clause.than is None:
+        at["adjective"] = page.put(adjective.english, "ADJ")
+        return
+    *more, form = comparative(adjective.english)
+    at["more"] = page.put("more", "ADV") if more else -1
+    at["adjective"] = page.put(form, "ADJ")
+    at["than"] = page.put("than", "ADP")
+    put_noun_phrase(page, clause.than)
 
 
 def put_being(page: EnglishLine, being: Being) -> None:
@@ -281,16 +311,27 @@ def put_being(page: EnglishLine, being: Being) -> None:
 
 def put_rest(page: EnglishLine, clause: Clause) -> None:
     """Objects, then how, where and when."""
+    if clause.recipient is not None and clause.dative:
+        clause.at["recipient"] = put_complement(page, clause.recipient)
     if clause.object is not None:
-        put_noun_phrase(page, clause.object)
-    if clause.recipient is not None:
+        put_complement(page, clause.object)
+    if clause.recipient is not None and not clause.dative:
         clause.at["recipient"] = page.put("to", "ADP")
-        put_noun_phrase(page, clause.recipient)
+        put_complement(page, clause.recipient)
     put_adverb(page, clause, "manner", clause.manner)
     put_adverb(page, clause, "place", clause.place)
     put_adjuncts(page, clause)
     if not clause.time_first:
         put_adverb(page, clause, "time", clause.time)
+
+
+def put_complement(page: EnglishLine, complement: Complement) -> int:
+    """An object or a recipient; returns the position of its noun."""
+    if isinstance(complement, NounPhrase):
+        put_noun_phrase(page, complement)
+        return complement.head
+    complement.at = page.put(OBJECTIVE.get(complement.word, complement.word), "PRON")
+    return complement.at
 
 
 def put_adjuncts(page: EnglishLine, clause: Clause | Being) -> None:

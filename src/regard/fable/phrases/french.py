@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from regard.fable.forms.french import BEFORE_VOWEL, CONTRACTED, ELIDING, NUMBERS, Finite, begins_with_vowel, meet
+from regard.fable.forms.french import (
+    BEFORE_VOWEL,
+    CONTRACTED,
+    ELIDING,
+    NUMBERS,
+    Finite,
+    agreeing,
+    begins_with_vowel,
+    imperfect,
+    meet,
+)
 from regard.fable.lexicon import Adjective, Adverb, Tense, Verb
 from regard.fable.phrases.line import Line
 from regard.fable.syntax import (
@@ -19,6 +29,7 @@ from regard.fable.syntax import (
     Determiner,
     Modal,
     NounPhrase,
+    Person,
     Pronoun,
     Subject,
     Text,
@@ -46,6 +57,7 @@ CONJUNCTIONS: dict[Conjunction, tuple[str, ...]] = {
     "because": ("parce", "que"),
     "when": ("quand",),
     "while": ("tandis", "que"),
+    "if": ("si",),
 }
 # In the order of person: je, il, ils, nous, vous.
 AVOIR = ("ai", "a", "ont", "avons", "avez")
@@ -56,17 +68,23 @@ ETRE: dict[Tense, Finite] = {
 }
 MODALS: dict[Modal, Finite] = {
     "can": ("peux", "peut", "peuvent", "pouvons", "pouvez"),
+    "could": ("pouvais", "pouvait", "pouvaient", "pouvions", "pouviez"),
     "must": ("dois", "doit", "doivent", "devons", "devez"),
+    "should": ("devrais", "devrait", "devraient", "devrions", "devriez"),
     "want": ("veux", "veut", "veulent", "voulons", "voulez"),
 }
 WANTED: Finite = ("voulais", "voulait", "voulaient", "voulions", "vouliez")
 THERE: dict[Tense, str] = {"past": "avait", "present": "a", "future": "aura"}
+# The pronoun of an object and of a recipient, before the verb; behind a command *moi* for *me*.
+DIRECT: dict[Person, str] = {"i": "me", "you": "vous", "he": "le", "she": "la", "it": "le", "we": "nous", "they": "les"}
+INDIRECT = DIRECT | {"he": "lui", "she": "lui", "it": "lui", "they": "leur"}
+BETTER = {"good": agreeing("meilleur", "meilleure"), "bad": agreeing("pire", "pire")}
 PRONOUNS = {"i": "je", "we": "nous", "you": "vous", "who": "qui"}
 NEGATIONS = {"not": "pas", "never": "jamais"}
 ASKED: dict[Asked, str] = {"who": "qui", "where": "où", "when": "quand", "why": "pourquoi", "how": "comment"}
 SAID = {"say": "dit", "ask": "demandé", "answer": "répondu"}
 OPENERS = {"yes": "oui", "no": "non"}
-SENSITIVE = ELIDING | BEFORE_VOWEL.keys() | {first for first, _ in CONTRACTED}
+SENSITIVE = ELIDING | {"si"} | BEFORE_VOWEL.keys() | {first for first, _ in CONTRACTED}
 QUOTE = "«"  # glued to what follows it when the line is joined
 
 
@@ -80,8 +98,12 @@ def write(text: Text) -> Line:
     if text.opener:
         line.put(OPENERS[text.opener], text.opener_at)
         line.comma()
+    if text.fronted:
+        line.put_all(CONJUNCTIONS[text.conjunctions[0]], text.at[0])
     for number, clause in enumerate(text.clauses):
-        if number:
+        if number and text.fronted:
+            line.comma()
+        elif number:
             conjunction = text.conjunctions[number - 1]
             if conjunction == "but":
                 line.comma()
@@ -89,7 +111,7 @@ def write(text: Text) -> Line:
         if isinstance(clause, Being):
             put_being(line, clause)
         else:
-            put_clause(line, clause, first=not number)
+            put_clause(line, clause, first=not number and not text.fronted)
     return join(line)
 
 
@@ -205,8 +227,12 @@ def put_unsaid(line: Line, phrase: NounPhrase, index: int, *, denied: bool, need
 
 def put_relative(line: Line, clause: Clause, head: NounPhrase) -> None:
     """*qui* if the head is the subject, *que* if it is the object."""
+    if clause.aside:
+        line.comma()
     line.put("qui" if clause.subject is None else "que", clause.at["that"])
     put_clause(line, clause, head)
+    if clause.aside:
+        line.comma()
 
 
 def put_clause(line: Line, clause: Clause, head: NounPhrase | None = None, *, first: bool = False) -> None:
@@ -218,7 +244,7 @@ def put_clause(line: Line, clause: Clause, head: NounPhrase | None = None, *, fi
             line.comma()
     subject = clause.subject or head
     assert subject is not None, "a clause has a subject or a head"
-    if clause.subject is not None and not clause.command:
+    if clause.subject is not None and not clause.command and not clause.shared:
         put_subject(line, clause.subject)
     if isinstance(clause.predicate, Adjective):
         put_state(line, clause, clause.predicate, subject)
@@ -297,6 +323,8 @@ def put_finite(line: Line, clause: Clause | Being, word: str, *sources: int) -> 
     """The finite verb, between the two halves of a negation."""
     if clause.negation:
         line.put("ne", clause.at["not"])
+    if isinstance(clause, Clause) and not clause.modal:
+        put_clitic(line, clause)
     line.put(word, *sources)
     if clause.negation:
         line.put(NEGATIONS[clause.negation], clause.at["not"])
@@ -304,21 +332,47 @@ def put_finite(line: Line, clause: Clause | Being, word: str, *sources: int) -> 
         put_adverb(line, clause, "frequency", clause.frequency)
 
 
+def clitic(clause: Clause) -> tuple[str, set[int]] | None:
+    """The pronoun that stands at the verb, and its English tokens: le, lui."""
+    if isinstance(clause.object, Pronoun):
+        return DIRECT[clause.object.word], {clause.object.at}
+    if isinstance(clause.recipient, Pronoun):
+        return INDIRECT[clause.recipient.word], {clause.recipient.at, clause.at["recipient"]}
+    return None
+
+
+def put_clitic(line: Line, clause: Clause) -> None:
+    if (pronoun := clitic(clause)) is not None:
+        word, sources = pronoun
+        line.put(word, *sources)
+
+
+def put_command(line: Line, clause: Clause, form: str, whole: tuple[int, ...]) -> None:
+    """aidez-moi, but ne m'aidez pas"""
+    pronoun = clitic(clause)
+    if pronoun is None or clause.negation:
+        put_finite(line, clause, form, *whole)
+        return
+    word, sources = pronoun
+    line.put(f"{form}-{'moi' if word == 'me' else word}", *whole, *sources)
+
+
 def put_verb(line: Line, clause: Clause, verb: Verb, subject: Subject, head: NounPhrase | None) -> None:
     at, who = clause.at, person(subject)
     whole = (at["tense"], at["verb"], at["particle"])
     if clause.modal:
-        forms = WANTED if clause.tense == "past" else MODALS[clause.modal]
+        forms = WANTED if clause.modal == "want" and clause.tense == "past" else MODALS[clause.modal]
         put_finite(line, clause, forms[who], at["tense"], at["modal"], at.get("to", at["modal"]))
+        put_clitic(line, clause)
         line.put(verb.french.infinitive, *whole[1:])
     elif clause.command:
-        put_finite(line, clause, verb.french.present[YOU], *whole)
+        put_command(line, clause, verb.french.present[YOU], whole)
     elif clause.tense == "present":
         put_finite(line, clause, verb.french.present[who], *whole)
     elif clause.tense == "future":
         put_finite(line, clause, verb.french.future[who], *whole)
-    elif verb.imperfect is not None:
-        put_finite(line, clause, verb.imperfect[who], *whole)
+    elif verb.imperfect is not None or clause.progressive:
+        put_finite(line, clause, (verb.imperfect or imperfect(verb.french))[who], *whole)
     else:
         auxiliary = ETRE["present"] if verb.with_etre else AVOIR
         put_finite(line, clause, auxiliary[who], at["tense"])
@@ -326,26 +380,39 @@ def put_verb(line: Line, clause: Clause, verb: Verb, subject: Subject, head: Nou
 
 
 def participle_agreement(clause: Clause, verb: Verb, subject: Subject, head: NounPhrase | None) -> int:
-    """With être it agrees with the subject, with avoir with an object before it: la souris qu'il a mangée."""
+    """With être it agrees with the subject, with avoir with an object before it: la souris qu'il a mangée, il les a
+    mangés."""
     if verb.with_etre:
         return agreement(subject)
+    if isinstance(clause.object, Pronoun):
+        return agreement(clause.object)
     return agreement(head) if head is not None and clause.subject is not None else 0
 
 
 def put_state(line: Line, clause: Clause, adjective: Adjective, subject: Subject) -> None:
     put_finite(line, clause, ETRE[clause.tense][person(subject)], clause.at["tense"], clause.at["verb"])
+    at, index = clause.at, agreement(subject)
     put_adverb(line, clause, "degree", clause.degree)
-    line.put(adjective.french[agreement(subject)], clause.at["adjective"])
+    if clause.than is None:
+        line.put(adjective.french[index], at["adjective"])
+        return
+    if adjective.name in BETTER:
+        line.put(BETTER[adjective.name][index], at["adjective"])
+    else:
+        line.put("plus", at["more"] if at["more"] >= 0 else at["adjective"])
+        line.put(adjective.french[index], at["adjective"])
+    line.put("que", at["than"])
+    put_noun_phrase(line, clause.than)
 
 
 def put_rest(line: Line, clause: Clause) -> None:
-    """Objects, then how, where and when, in the English order."""
-    if clause.object is not None:
+    """Objects, then how, where and when, in the English order; pronouns stand at the verb."""
+    if isinstance(clause.object, NounPhrase):
         complement = clause.predicate.complement if isinstance(clause.predicate, Verb) else ()
         needed = bool(complement)
         line.put_all(complement, clause.at["verb"])
         put_noun_phrase(line, clause.object, denied=bool(clause.negation) and not needed, needed=needed)
-    if clause.recipient is not None:
+    if isinstance(clause.recipient, NounPhrase):
         line.put("à", clause.at["recipient"])
         put_noun_phrase(line, clause.recipient)
     put_adverb(line, clause, "manner", clause.manner)

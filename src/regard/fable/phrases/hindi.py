@@ -11,11 +11,13 @@ from regard.fable.lexicon import Adjective, Adverb, Noun, Tense, Verb
 from regard.fable.phrases.line import Line
 from regard.fable.syntax import (
     FIRST,
+    PLURAL,
     UNSAID,
     Adjunct,
     Asked,
     Being,
     Clause,
+    Complement,
     Conjunction,
     Coordination,
     Determiner,
@@ -41,7 +43,15 @@ A_LITTLE = ("थोड़ा", "थोड़े", "थोड़ी")
 # First direct, then oblique; in each, singular and plural.
 THIS = (("यह", "ये"), ("इस", "इन"))
 THAT = (("वह", "वे"), ("उस", "उन"))  # "the" before a relative clause: वह बिल्ली जो …
-CONJUNCTIONS: dict[Conjunction, str] = {"and": "और", "but": "लेकिन", "because": "क्योंकि", "when": "जब", "while": "जबकि"}
+CONJUNCTIONS: dict[Conjunction, str] = {
+    "and": "और",
+    "but": "लेकिन",
+    "because": "क्योंकि",
+    "when": "जब",
+    "while": "जबकि",
+    "if": "अगर",
+}
+ANSWERING: dict[Conjunction, str] = {"because": "इसलिए", "when": "तब", "if": "तो"}  # before the second clause
 # The marks of a subject: none, ने in the perfective, को with *must*, के पास with *have*.
 PRONOUNS = {
     "i": {"": ("मैं",), "ने": ("मैंने",), "को": ("मुझे",), "के पास": ("मेरे", "पास")},
@@ -60,6 +70,14 @@ WHOM: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "से": (("जिससे",), ("जिनसे",)),
     "पर": (("जिस", "पर"), ("जिन", "पर")),
 }
+# A pronoun as an object, by the marker of the verb; those with को are in PRONOUNS.
+WITH_MARKER: dict[str, dict[str, tuple[str, ...]]] = {
+    "का": {"i": ("मेरा",), "we": ("हमारा",), "you": ("आपका",), "they": ("उनका",)},
+    "की": {"i": ("मेरी",), "we": ("हमारी",), "you": ("आपकी",), "they": ("उनकी",)},
+    "से": {"i": ("मुझसे",), "we": ("हमसे",), "you": ("आपसे",), "they": ("उनसे",)},
+    "पर": {"i": ("मुझ", "पर"), "we": ("हम", "पर"), "you": ("आप", "पर"), "they": ("उन", "पर")},
+}
+HIM = {"का": ("उसका",), "की": ("उसकी",), "से": ("उससे",), "पर": ("उस", "पर")}
 # Whom or what a question is about, by the marker of the verb.
 WHO = {"": ("किसे",), "को": ("किसे",), "का": ("किसका",), "की": ("किसकी",), "से": ("किससे",), "पर": ("किस", "पर")}
 ASKED: dict[Asked, str] = {"where": "कहाँ", "when": "कब", "why": "क्यों", "how": "कैसे"}
@@ -71,6 +89,7 @@ IS = ("हूँ", "है", "हैं", "हैं", "हैं")
 WAS = ("था", "थे", "थी", "थीं")
 WILL_BE = ("होगा", "होंगे", "होगी", "होंगी")
 IS_NEEDED: dict[Tense, str] = {"present": "है", "past": "थी", "future": "होगी"}  # ज़रूरत is feminine
+OBLIGED = frozenset({"must", "should"})
 CAN = ("सकता", "सकते", "सकती", "सकती")
 GOING_ON = ("रहा", "रहे", "रही", "रही")
 WANTS = ("चाहता", "चाहते", "चाहती", "चाहती")
@@ -88,8 +107,13 @@ def write(text: Text) -> Line:
     if text.opener:
         line.put(OPENERS[text.opener], text.opener_at)
         line.comma()
+    if text.fronted:
+        line.put(CONJUNCTIONS[text.conjunctions[0]], text.at[0])
     for number, clause in enumerate(text.clauses):
-        if number:
+        if number and text.fronted:
+            line.comma()
+            line.put(ANSWERING[text.conjunctions[0]], text.at[0])
+        elif number:
             conjunction = text.conjunctions[number - 1]
             if conjunction == "but":
                 line.comma()
@@ -168,6 +192,7 @@ def is_ergative(clause: Clause) -> bool:
     return (
         clause.tense == "past"
         and not clause.modal
+        and not clause.progressive
         and isinstance(verb, Verb)
         and verb.ergative
         and verb.imperfect is None
@@ -175,7 +200,7 @@ def is_ergative(clause: Clause) -> bool:
 
 
 def subject_mark(clause: Clause) -> str:
-    if clause.modal == "must" or clause.predicate.name == "need":
+    if clause.modal in OBLIGED or clause.predicate.name == "need":
         return "को"
     if isinstance(clause.predicate, Verb) and clause.predicate.name == "have":
         return "के पास"
@@ -201,6 +226,23 @@ def put_subject(line: Line, subject: Subject, mark: str = "", *linked: int) -> N
         put_relative(line, subject.relative, subject)
 
 
+def put_doer(line: Line, clause: Clause, subject: Subject) -> None:
+    """The subject with its mark; one that English does not say again is a pronoun if it has a mark: राजा सोया और उसने
+    सेब खाया."""
+    mark = subject_mark(clause)
+    if not clause.shared:
+        put_subject(line, subject, mark, *((clause.at["verb"],) if mark == "के पास" else ()))
+    elif mark:
+        line.put_all(again(subject)[mark])
+
+
+def again(subject: Subject) -> dict[str, tuple[str, ...]]:
+    """The pronoun of a subject that English does not say again, by its mark."""
+    if isinstance(subject, Pronoun):
+        return PRONOUNS.get(subject.word, HE)
+    return PRONOUNS["they"] if person(subject) == PLURAL else HE
+
+
 def put_relative(line: Line, clause: Clause, head: NounPhrase) -> None:
     """जो, जिसने, जिसे, जिसका …: in the case of the head inside the clause."""
     if clause.subject is not None:
@@ -213,10 +255,12 @@ def put_relative(line: Line, clause: Clause, head: NounPhrase) -> None:
     put_clause(line, clause, head)
 
 
-def marker(verb: Verb, phrase: NounPhrase) -> str:
-    """The mark of the object: that of the verb, or को after a person or a definite animal."""
+def marker(verb: Verb, phrase: Subject) -> str:
+    """The mark of the object: that of the verb, or को after a pronoun, a person or a definite animal."""
     if verb.marker:
         return verb.marker
+    if not isinstance(phrase, NounPhrase):
+        return "को"
     return "को" if phrase.noun.human or (phrase.noun.animate and phrase.definite) else ""
 
 
@@ -231,8 +275,7 @@ def put_clause(line: Line, clause: Clause, head: NounPhrase | None = None) -> No
     subject = clause.subject or head
     assert subject is not None, "a clause has a subject or a head"
     if clause.subject is not None and not clause.command:
-        mark = subject_mark(clause)
-        put_subject(line, clause.subject, mark, *((clause.at["verb"],) if mark == "के पास" else ()))
+        put_doer(line, clause, clause.subject)
     if not clause.time_first:
         put_adverb(line, clause, "time", clause.time)
     put_adverb(line, clause, "frequency", clause.frequency)
@@ -249,14 +292,14 @@ def put_clause(line: Line, clause: Clause, head: NounPhrase | None = None) -> No
         put_having(line, clause, clause.predicate)
     else:
         put_action(line, clause, clause.predicate, subject, head)
-    if clause.object is not None and clause.object.relative is not None:
+    if isinstance(clause.object, NounPhrase) and clause.object.relative is not None:
         put_relative(line, clause.object.relative, clause.object)
 
 
 def put_having(line: Line, clause: Clause, verb: Verb) -> None:
     """मेरे पास एक बिल्ली है: the thing that one has is the subject."""
     thing = clause.object
-    assert thing is not None, "have and need have an object"
+    assert isinstance(thing, NounPhrase), "have and need have an object"
     if verb.name == "need":
         put_needing(line, clause, verb, thing)
         return
@@ -320,17 +363,13 @@ def put_adjunct(line: Line, adjunct: Adjunct) -> None:
 
 
 def put_action(line: Line, clause: Clause, verb: Verb, subject: Subject, head: NounPhrase | None) -> None:
-    at, mark = clause.at, ""
+    at = clause.at
     if clause.recipient is not None:
-        put_noun_phrase(line, clause.recipient, oblique=True)
-        line.put("को", at["recipient"])
+        put_complement(line, clause.recipient, "को", at["recipient"])
     if verb.marker in OF:  # nothing comes between लड़की की and मदद
         put_adverb(line, clause, "manner", clause.manner)
     if clause.object is not None:
-        mark = marker(verb, clause.object)
-        put_noun_phrase(line, clause.object, oblique=bool(mark))
-        if mark:
-            line.put(mark)
+        put_complement(line, clause.object, marker(verb, clause.object))
     elif clause.asked == "what":
         line.put("क्या", at["asked"])
     elif clause.asked == "who":
@@ -347,23 +386,35 @@ def put_action(line: Line, clause: Clause, verb: Verb, subject: Subject, head: N
         put_finite(line, clause, verb, subject, patient)
 
 
-def put_modal(line: Line, clause: Clause, verb: Verb, subject: Subject, patient: NounPhrase | None) -> None:
+def put_complement(line: Line, complement: Complement, mark: str, *linked: int) -> None:
+    """An object or a recipient with its mark, which is a part of a pronoun: राजा को, मुझे, मेरी."""
+    if isinstance(complement, NounPhrase):
+        put_noun_phrase(line, complement, oblique=bool(mark))
+        line.put_all((mark,) if mark else (), *linked)
+    elif mark == "को":
+        line.put_all(PRONOUNS.get(complement.word, HE)[mark], complement.at, *linked)
+    else:
+        line.put_all(WITH_MARKER[mark].get(complement.word, HIM[mark]), complement.at)
+
+
+def put_modal(line: Line, clause: Clause, verb: Verb, subject: Subject, patient: Complement | None) -> None:
     """खोल सकता है; खोलना चाहता है; खोलना चाहिए, in which the infinitive agrees with the object."""
     at, index = clause.at, agreement(subject)
     doing, being_able = (at["verb"], at["particle"]), (at["tense"], at["modal"], at.get("to", at["modal"]))
-    if clause.modal == "must":
+    if clause.modal in OBLIGED:
         line.put(verb.hindi.infinitive[perfective_agreement(verb, patient)], *doing)
         line.put("चाहिए", *being_able)
         return
-    line.put(verb.hindi.root if clause.modal == "can" else verb.hindi.infinitive[0], *doing)
+    able = clause.modal in {"can", "could"}
+    line.put(verb.hindi.root if able else verb.hindi.infinitive[0], *doing)
     if clause.negation and clause.modal == "want":
         line.put("नहीं", at["not"])
-    line.put((CAN if clause.modal == "can" else WANTS)[index], *being_able)
+    line.put((CAN if able else WANTS)[index], *being_able)
     line.put(WAS[index] if clause.tense == "past" else IS[person(subject)], *being_able)
 
 
-def put_finite(line: Line, clause: Clause, verb: Verb, subject: Subject, patient: NounPhrase | None) -> None:
-    """खाया; करता था for a state; खाता है; खा रहा है; खाएगा; खाइए."""
+def put_finite(line: Line, clause: Clause, verb: Verb, subject: Subject, patient: Complement | None) -> None:
+    """खाया; खाया है; करता था for a state; खाता है; खा रहा है, खा रहा था; खाएगा; खाइए."""
     at, index, forms = clause.at, agreement(subject), verb.hindi
     whole = at["tense"], at["verb"], at["particle"]
     if is_ergative(clause):
@@ -372,17 +423,20 @@ def put_finite(line: Line, clause: Clause, verb: Verb, subject: Subject, patient
         line.put(forms.polite, *whole)
     elif clause.tense == "future":
         line.put(forms.first_future if person(subject) == FIRST else forms.future[index], *whole)
-    elif clause.tense == "past" and verb.imperfect is None:
-        line.put(forms.perfective[index], *whole)
     elif clause.progressive:
         line.put_all((forms.root, GOING_ON[index]), *whole[1:])
-        line.put(IS[person(subject)], at["tense"])
+        line.put(WAS[index] if clause.tense == "past" else IS[person(subject)], at["tense"])
+    elif clause.perfect:
+        line.put(forms.perfective[min(index, 2)], *whole[1:])
+        line.put(("है", "हैं")[index % 2] if is_ergative(clause) else IS[person(subject)], at["tense"])
+    elif clause.tense == "past" and verb.imperfect is None:
+        line.put(forms.perfective[index], *whole)
     else:
         line.put(forms.habitual[index], *whole[1:])
         line.put(WAS[index] if clause.tense == "past" else IS[person(subject)], at["tense"])
 
 
-def perfective_agreement(verb: Verb, patient: NounPhrase | None) -> int:
+def perfective_agreement(verb: Verb, patient: Complement | None) -> int:
     """With the noun inside the verb, or an object without a marker; otherwise masculine singular."""
     if verb.inner:
         return 2 * (verb.inner == "f")
@@ -390,6 +444,11 @@ def perfective_agreement(verb: Verb, patient: NounPhrase | None) -> int:
 
 
 def put_state(line: Line, clause: Clause, adjective: Adjective, subject: Subject) -> None:
+    if clause.than is not None:
+        put_noun_phrase(line, clause.than, oblique=True)
+        line.put("से", clause.at["than"])
+        if clause.at["more"] >= 0:
+            line.put("ज़्यादा", clause.at["more"])
     put_adverb(line, clause, "degree", clause.degree)
     line.put_all(adjective.hindi[min(agreement(subject), 2)].split(), clause.at["adjective"])
     put_is(line, clause, subject)
