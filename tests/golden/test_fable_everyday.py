@@ -17,6 +17,8 @@ from regard.fable.syntax import (
     Adjunct,
     Being,
     Clause,
+    Complement,
+    Conjunction,
     NounPhrase,
     Person,
     Pronoun,
@@ -36,7 +38,8 @@ def np(noun: str, *adjectives: str, det: str = "the", plural: bool = False, own:
 
 
 def name(word: str) -> NounPhrase:
-    return NounPhrase(LEXICON.noun(word), "")
+    names = [*LEXICON.names, *(place.noun for place in LEXICON.places)]
+    return NounPhrase(next(noun for noun in names if noun.name == word), "")
 
 
 def whose(owner: NounPhrase, noun: str, *adjectives: str) -> NounPhrase:
@@ -49,12 +52,12 @@ def who(word: Person) -> Pronoun:
     return Pronoun(word)
 
 
-def do(subject: Subject | None, verb: str, thing: NounPhrase | None = None) -> Clause:
+def do(subject: Subject | None, verb: str, thing: Complement | None = None) -> Clause:
     irregular = {"have": LEXICON.have, "need": LEXICON.need}
     return Clause(subject, irregular.get(verb) or LEXICON.verb(verb), object=thing)
 
 
-def now(subject: Subject | None, verb: str, thing: NounPhrase | None = None) -> Clause:
+def now(subject: Subject | None, verb: str, thing: Complement | None = None) -> Clause:
     return a(do(subject, verb, thing), tense="present")
 
 
@@ -66,7 +69,7 @@ def bare(noun: str, determiner: str = PARTITIVE, *, plural: bool = False) -> Nou
     return NounPhrase(LEXICON.noun(noun), determiner, plural)
 
 
-def be(subject: Subject, quality: str) -> Clause:
+def be(subject: Subject | None, quality: str) -> Clause:
     return Clause(subject, ADJECTIVES[quality], "present")
 
 
@@ -83,6 +86,26 @@ def a(clause: Clause, **changes: object) -> Clause:
     for field, value in changes.items():
         setattr(clause, field, value)
     return clause
+
+
+def related(noun: str, clause: Clause, **changes: object) -> NounPhrase:
+    head = np(noun)
+    head.relative = a(clause, **changes)
+    return head
+
+
+def of(noun: str, owner: NounPhrase) -> NounPhrase:
+    phrase = np(noun)
+    phrase.owner = owner
+    return phrase
+
+
+def first(conjunction: Conjunction, condition: Clause, clause: Clause) -> Text:
+    return Text([condition, clause], [conjunction], fronted=True, mark=".", capital=True)
+
+
+def both(clause: Clause, verb: str, thing: NounPhrase | None = None) -> Text:
+    return Text([clause, a(do(clause.subject, verb, thing), shared=True)], ["and"], mark=".", capital=True)
 
 
 def t(*clauses: Clause | Being, mark: str = ".") -> Text:
@@ -783,6 +806,171 @@ CASES: list[tuple[Callable[[], Text], str, str, str]] = [
         "Le roi donne la bague à Ravi.",
         "राजा रवि को अँगूठी दे रहा है।",
     ),
+    # ── Pronouns as objects
+    (
+        lambda: t(do(who("she"), "see", who("he"))),
+        "She saw him.",
+        "Elle l'a vu.",
+        "उसने उसे देखा।",
+    ),
+    (
+        lambda: t(a(do(np("king"), "see", who("she")), negation="not", contracted=True)),
+        "The king didn't see her.",
+        "Le roi ne l'a pas vue.",
+        "राजा ने उसे नहीं देखा।",
+    ),
+    (
+        lambda: t(now(who("i"), "love", who("they"))),
+        "I love them.",
+        "Je les aime.",
+        "मैं उनसे प्यार करता हूँ।",
+    ),
+    (
+        lambda: t(a(now(who("you"), "help", who("i")), modal="can", question=True), mark="?"),
+        "Can you help me?",
+        "Est-ce que vous pouvez m'aider ?",
+        "क्या आप मेरी मदद कर सकते हैं?",
+    ),
+    (
+        lambda: t(a(now(who("you"), "help", who("we")), command=True), mark="!"),
+        "Help us!",
+        "Aidez-nous !",
+        "हमारी मदद कीजिए!",
+    ),
+    (
+        lambda: t(a(now(who("you"), "give", np("key")), recipient=who("i"), dative=True, command=True)),
+        "Give me the key.",
+        "Donnez-moi la clé.",
+        "मुझे चाबी दीजिए।",
+    ),
+    (
+        lambda: t(a(now(who("you"), "wake", who("he")), negation="not", contracted=True, command=True)),
+        "Don't wake him.",
+        "Ne le réveillez pas.",
+        "उसे मत जगाइए।",
+    ),
+    (
+        lambda: t(a(do(who("she"), "give", np("apple", det="a")), recipient=who("he"), dative=True)),
+        "She gave him an apple.",
+        "Elle lui a donné une pomme.",
+        "उसने उसे एक सेब दिया।",
+    ),
+    (
+        lambda: t(a(do(np("boy"), "send", np("flower", det="a")), recipient=np("girl"), dative=True)),
+        "The boy sent the girl a flower.",
+        "Le garçon a envoyé une fleur à la fille.",
+        "लड़के ने लड़की को एक फूल भेजा।",
+    ),
+    # ── was eating, has eaten
+    (
+        lambda: t(a(do(np("man", "old#person"), "read", np("book", det="a")), progressive=True)),
+        "The old man was reading a book.",
+        "Le vieil homme lisait un livre.",
+        "बूढ़ा आदमी एक किताब पढ़ रहा था।",
+    ),
+    (
+        lambda: t(a(do(np("girl", plural=True), "sleep"), progressive=True, negation="not", contracted=True)),
+        "The girls weren't sleeping.",
+        "Les filles ne dormaient pas.",
+        "लड़कियाँ नहीं सो रही थीं।",
+    ),
+    (
+        lambda: t(a(do(who("he"), "see", np("sea")), perfect=True, negation="never")),
+        "He has never seen the sea.",
+        "Il n'a jamais vu la mer.",
+        "उसने कभी समुद्र नहीं देखा है।",
+    ),
+    (
+        lambda: t(a(do(who("they"), "arrive"), perfect=True, contracted=True)),
+        "They've arrived.",
+        "Ils sont arrivés.",
+        "वे पहुँचे हैं।",
+    ),
+    (
+        lambda: t(
+            a(do(np("girl", plural=True), "eat", np("pear", plural=True)), perfect=True, question=True), mark="?"
+        ),
+        "Have the girls eaten the pears?",
+        "Est-ce que les filles ont mangé les poires ?",
+        "क्या लड़कियों ने नाशपातियाँ खाई हैं?",
+    ),
+    (
+        lambda: t(a(now(who("you"), "read", np("book")), modal="should")),
+        "You should read the book.",
+        "Vous devriez lire le livre.",
+        "आपको किताब पढ़नी चाहिए।",
+    ),
+    (
+        lambda: t(a(do(who("she"), "swim"), modal="could", negation="not", contracted=True)),
+        "She couldn't swim.",
+        "Elle ne pouvait pas nager.",
+        "वह नहीं तैर सकती थी।",
+    ),
+    # ── Comparing
+    (
+        lambda: t(a(be(np("dog"), "big"), than=np("cat", "black"))),
+        "The dog is bigger than the black cat.",
+        "Le chien est plus grand que le chat noir.",
+        "कुत्ता काली बिल्ली से बड़ा है।",
+    ),
+    (
+        lambda: t(a(be(np("queen"), "famous"), than=np("bear", det="a"), negation="not")),
+        "The queen is not more famous than a bear.",
+        "La reine n'est pas plus célèbre qu'un ours.",
+        "रानी एक भालू से ज़्यादा मशहूर नहीं है।",
+    ),
+    (
+        lambda: t(a(be(np("pear", plural=True), "good"), than=np("apple", plural=True))),
+        "The pears are better than the apples.",
+        "Les poires sont meilleures que les pommes.",
+        "नाशपातियाँ सेबों से अच्छी हैं।",
+    ),
+    # ── who; of France
+    (
+        lambda: t(do(related("man", do(None, "buy", np("house")), who=True), "sell", np("car", det="his", own=True))),
+        "The man who bought the house sold his car.",
+        "L'homme qui a acheté la maison a vendu sa voiture.",
+        "उस आदमी ने जिसने घर ख़रीदा अपनी कार बेची।",
+    ),
+    (
+        lambda: t(do(related("woman", be(None, "old#person"), who=True, aside=True), "sleep")),
+        "The woman, who is old, slept.",
+        "La femme, qui est vieille, a dormi.",
+        "वह औरत जो बूढ़ी है सोई।",
+    ),
+    (
+        lambda: t(do(of("king", name("France")), "sleep")),
+        "The king of France slept.",
+        "Le roi de France a dormi.",
+        "फ़्रांस का राजा सोया।",
+    ),
+    # ── if; ate and slept
+    (
+        lambda: first("if", now(who("he"), "sleep"), a(do(np("cat"), "eat", np("fish")), tense="future")),
+        "If he sleeps, the cat will eat the fish.",
+        "S'il dort, le chat mangera le poisson.",
+        "अगर वह सोता है, तो बिल्ली मछली को खाएगी।",
+    ),
+    (
+        lambda: first("when", do(np("king"), "die"), do(who("we"), "cry")),
+        "When the king died, we cried.",
+        "Quand le roi est mort, nous avons pleuré.",
+        "जब राजा मरा, तब हम रोए।",
+    ),
+    (
+        lambda: both(
+            a(do(who("we"), "go"), adjuncts=at("to", np("market"))), "buy", np("orange", det="three", plural=True)
+        ),
+        "We went to the market and bought three oranges.",
+        "Nous sommes allés au marché et avons acheté trois oranges.",
+        "हम बाज़ार गए और हमने तीन संतरे ख़रीदे।",
+    ),
+    (
+        lambda: both(do(np("girl", plural=True), "leave"), "disappear"),
+        "The girls left and disappeared.",
+        "Les filles sont parties et ont disparu.",
+        "लड़कियाँ निकलीं और ग़ायब हुईं।",
+    ),
     # ── Titles
     (
         lambda: t(Being("where", NounPhrase(titled("Dr.", "Smith"), "")), mark="?"),
@@ -972,6 +1160,24 @@ def test_everyday_sentences_are_linked_word_by_word(build: Callable[[], Text], l
             lambda: t(a(now(who("you"), "need", np("key", det="a")), question=True), mark="?"),
             {(0, 0), (0, 1), (0, 3), (1, 2), (2, 3), (2, 4), (2, 5), (3, 5), (4, 6)},
             {(0, 0), (0, 6), (1, 1), (2, 5), (3, 2), (4, 3)},
+        ),
+        # He gave the key to me. ↔ Il m'a donné la clé. ↔ उसने मुझे चाबी दी।
+        (
+            lambda: t(a(do(who("he"), "give", np("key")), recipient=who("i"))),
+            {(0, 0), (1, 1), (1, 2), (2, 3), (3, 4), (4, 1), (5, 1)},
+            {(0, 0), (1, 3), (3, 2), (4, 1), (5, 1)},
+        ),
+        # The cat has eaten it. ↔ Le chat l'a mangé. ↔ बिल्ली ने उसे खाया है।
+        (
+            lambda: t(a(do(np("cat"), "eat", who("it")), perfect=True)),
+            {(0, 0), (1, 1), (2, 2), (3, 3), (4, 2)},
+            {(1, 0), (2, 4), (3, 3), (4, 2)},
+        ),
+        # Mary is more famous than Anna. ↔ Mary est plus célèbre qu'Anna. ↔ मैरी अन्ना से ज़्यादा मशहूर है।
+        (
+            lambda: t(a(be(name("Mary"), "famous"), than=name("Anna"))),
+            {(0, 0), (1, 1), (2, 2), (3, 3), (4, 4), (5, 4)},
+            {(0, 0), (1, 5), (2, 3), (3, 4), (4, 2), (5, 1)},
         ),
         # Where is Dr. Smith? ↔ Où est le docteur Smith ? ↔ डॉ. Smith कहाँ है?
         (

@@ -36,6 +36,24 @@ def test_a_regular_english_past_ends_in_ed(base: str, past: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("adjective", "words"),
+    [
+        ("big", "bigger"), ("small", "smaller"), ("nice", "nicer"), ("happy", "happier"), ("thin", "thinner"),
+        ("good", "better"), ("bad", "worse"), ("slow", "slower"), ("gentle", "gentler"), ("quiet", "quieter"),
+        ("famous", "more famous"), ("polite", "more polite"), ("comfortable", "more comfortable"),
+    ],
+)  # fmt: skip
+def test_an_english_adjective_is_compared_with_er_or_with_more(adjective: str, words: str) -> None:
+    assert " ".join(english.comparative(adjective)) == words
+
+
+def test_a_past_participle_is_the_past_unless_the_table_has_another() -> None:
+    forms = {verb.english: verb.participle for verb in load().verbs}
+    assert (forms["eat"], forms["see"], forms["go"], forms["come"]) == ("eaten", "seen", "gone", "come")
+    assert (forms["buy"], forms["help"], forms["read"]) == ("bought", "helped", "read")
+
+
+@pytest.mark.parametrize(
     ("base", "progressive"),
     [
         ("eat", "eating"),
