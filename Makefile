@@ -1,6 +1,6 @@
 # Every target sets up .venv by itself: on a fresh machine `make test` is all the set-up there is.
 .DEFAULT_GOAL := help
-.PHONY: help setup check lint lint-scripts types test fmt fmt-scripts lock demo models demo-model bench bench-cpu bench-scaling bench-translate ladder kill faults evidence shape freeze frozen docs site course release clean
+.PHONY: help setup check lint lint-scripts types test fmt fmt-scripts lock demo models demo-model bench bench-cpu bench-scaling bench-translate ladder kill faults evidence shape freeze frozen docs pictures site course release clean
 
 PYTHON ?= python3
 BIN    := .venv/bin
@@ -129,6 +129,9 @@ course: setup ## run all lessons of docs/course, write their outputs, figures an
 
 docs: setup ## regenerate docs/reference from the code, docs/benchmarks.md from the ledger
 	$(BIN)/python docs/generate.py
+
+pictures: setup ## write the pictures of README.md anew; after `make demo-model`, or where the studio looks otherwise; needs chromium
+	$(BIN)/python docs/pictures.py
 
 # mkdocs reads the source and imports none of it: it has an environment of its own.
 SITE := .venv/site

@@ -35,6 +35,7 @@ ROOMS = {
 }
 LEFT_OUT = re.compile(r"(\.js\.map|\.css\.map)$|/lunr/|/workers/.*\.map$")
 _LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
+_PICTURE = re.compile(r"""(!\[[^\]]*\]\(|\bsrc(?:set)?=")docs/""")  # of a page of the repository
 _FORMULA = re.compile(r"^\$\$(.+?)\$\$$", re.MULTILINE | re.DOTALL)
 _FENCE = re.compile(r"^(```.*?^```)", re.MULTILINE | re.DOTALL)
 
@@ -102,10 +103,12 @@ def room_page(room: str, title: str) -> str:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Links that lead somewhere from inside the package, and formulas that a browser draws by itself."""
+    """Links and pictures that are there inside the package, and formulas that a browser draws by itself."""
     place = page.file.src_uri
     parts = _FENCE.split(markdown)
     for number in range(0, len(parts), 2):  # outside of blocks of code
+        if place in REPOSITORY:
+            parts[number] = _PICTURE.sub(r"\1", parts[number])
         parts[number] = _LINK.sub(lambda link: _led(link[1], link[2], place), parts[number])
         parts[number] = _FORMULA.sub(lambda found: f"<div>{convert(found[1], display='block')}</div>", parts[number])
     return "".join(parts)
