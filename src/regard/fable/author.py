@@ -34,6 +34,7 @@ CONJUNCTIONS: dict[Tense, tuple[Conjunction, ...]] = {
     "future": ("and", "and", "but", "while", "if"),
 }
 FRONTED = frozenset({"because", "when", "if"})  # may begin a sentence of two clauses
+WEATHER = 0.15  # the share of short clauses after *if*, *when* and *because* that are about rain or snow
 SHARED = 0.35  # the share of clauses after *and* and *but* whose subject is not said again
 ASKED: tuple[Asked, ...] = ("what", "what", "who", "where", "where", "why", "why", "when", "how")
 SPOKEN_TO: tuple[Person, ...] = ("you", "you", "you", "they", "he", "she", "we", "i")  # who is asked, or asked about
@@ -55,7 +56,7 @@ class Author(Composer):
     def text(self, size: int) -> Text:
         """A sentence of exactly `size` words."""
         self.used.clear()
-        text = self.speaking(size) if size >= 6 and self.draw() < 0.025 else self.sentence(size)
+        text = self.speaking(size) if size >= 6 and self.draw() < 0.04 else self.sentence(size)
         if self.unknown and self.draw() < self.unknown:
             for _ in range(TRIES):
                 if invent(text, self.draw, self.pools.puzzling):
@@ -93,8 +94,8 @@ class Author(Composer):
         if text.mark == "." and self.draw() < 0.03:
             text.mark = "!" if self.draw() < 0.6 else "..."
         manner = self.draw()
-        text.capital = manner < 0.80 or manner > 0.98 or text.speech is not None
-        if text.speech is not None or manner < 0.79:
+        text.capital = manner < 0.80 or manner > 0.98 or text.quoted
+        if text.quoted or manner < 0.79:
             return
         if manner < 0.95:
             text.mark = ""
@@ -130,7 +131,10 @@ class Author(Composer):
             shared = self.sharing(last, words, tense)
             if shared is not None:
                 return Text([shared])
-        return self.unit(words, "present" if conjunction == "if" else tense)
+        tense = "present" if conjunction == "if" else tense
+        if conjunction in FRONTED and words < 7 and self.draw() < WEATHER:
+            return Text([self.weather(words, tense)])
+        return self.unit(words, tense)
 
     def split(self, size: int) -> list[int]:
         """Lengths of clauses that, with the conjunctions between them, have `size` words."""
@@ -164,6 +168,8 @@ class Author(Composer):
             special = self.ambiguous(size, tense)
         elif 0.64 <= kind < 0.7:
             special = self.twofold(size, tense)
+        elif 0.7 <= kind < 0.72:
+            special = Text([self.weather(size, tense)])
         return special or Text([self.clause(size, tense)])
 
     def twofold(self, size: int, tense: Tense) -> Text | None:
@@ -175,6 +181,14 @@ class Author(Composer):
         first = self.clause(size - 1 - words, tense)
         second = self.sharing(first, words, tense)
         return None if second is None else Text([first, second], ["and"])
+
+    def weather(self, size: int, tense: Tense) -> Clause:
+        """It rained in Paris yesterday."""
+        verb = self.pick(self.pools.lexicon.weather)
+        clause = Clause(Pronoun("it"), verb, tense)
+        self.going_on(clause, verb, size - 1, clitic=tense == "present")
+        self.complete(clause, size - 1 - self.least(clause), FREE)
+        return clause
 
     # ── Everyday sentences ─────────────────────────────────────────────────────────────────────────
 
@@ -389,13 +403,18 @@ class Author(Composer):
         return being
 
     def speaking(self, size: int) -> Text:
-        """The king said, "The cat ate the mouse." """
-        words = 1 + self.up_to(min(2, size - 5))
+        """The king said, "The cat ate the mouse." Or: The king said that the cat ate the mouse."""
+        reported = size >= 7 and self.draw() < 0.4
+        words = 1 + self.up_to(min(2, size - 5 - 2 * reported))
         subject: Subject
         if words == 1:
             subject = self.name() if self.draw() < 0.5 else Pronoun(self.pick(ANYBODY))
         else:
             subject = self.simple(self.fresh(self.pools.humans), words, FREE)
+        if reported:
+            text = self.statements(size - words - 2)
+            text.speech, text.reported = (subject, "say"), True
+            return text
         text = self.sentence(size - words - 1)
         text.speech = subject, "ask" if text.mark == "?" else "answer" if text.opener else "say"
         return text

@@ -84,6 +84,7 @@ BARE = 0.12  # the share of objects without a determiner
 IN_GENERAL = frozenset({"love", "like", "like#person", "hate", "fear", "admire", "respect"})
 GOING = frozenset({"come", "return", "travel", "go", "walk", "run", "fly", "flee"})  # … to Paris
 HEADING = frozenset({"go", "come", "return"})  # … to the market
+HOMEWARD = GOING | {"arrive", "stay"}  # … home
 PLACED = frozenset({"go", "live"})  # verbs that need a place
 GROUPS = frozenset({"family", "team", "crowd", "army"})  # neither he nor she
 BLOCKED: dict[Asked, str] = {"when": "time", "where": "place", "how": "manner"}
@@ -427,7 +428,8 @@ class Composer:
             predicate = self.fresh(somewhere(acts.alone, room - verbal))
         if isinstance(predicate, Verb) and (not predicate.takes_manner or predicate.imperfect):
             modal = ""
-            negation = "not" if negation == "not" else ""  # *never* would leave no adverb for a last word
+            if negation == "never" and (tense != "past" or predicate.imperfect is not None):
+                negation = ""  # *never* would leave no adverb for a last word
         clause = Clause(None, predicate, tense, negation, question, contracted=short, modal=modal, asked=asked)
         if isinstance(predicate, Verb) and not modal:
             self.going_on(clause, predicate, room, clitic=clitic and tense == "present")
@@ -446,14 +448,17 @@ class Composer:
             clause.progressive, clause.contracted = False, short
 
     def completed(self, clause: Clause, verb: Verb, room: int) -> None:
-        """Some clauses in the past are perfect: the cat has eaten, has never eaten. They say no time, so there must be
-        an adverb of manner to choose from."""
-        if clause.tense != "past" or clause.progressive or verb.imperfect is not None or not verb.takes_manner:
+        """Some clauses in the past are perfect: the cat has eaten, has never eaten. Where a verb has no adverb of
+        manner, *never* is always so, because there must be an adverb to choose from."""
+        if clause.tense != "past" or clause.progressive or verb.imperfect is not None or clause.asked == "when":
             return
-        if clause.asked in {"", "what", "who"} and self.draw() < (0.5 if clause.negation == "never" else PERFECT):
+        must = clause.negation == "never" and not verb.takes_manner
+        if must or self.draw() < (0.5 if clause.negation == "never" else PERFECT):
             room = max(room, self.least(clause))
             clause.perfect = True
             clause.perfect = self.least(clause) <= room
+        if must and not clause.perfect:
+            clause.negation = ""
 
     def fitting(self, verbs: tuple[Verb, ...], spare: int) -> tuple[Verb, ...]:
         """Verbs for an object of two words or, if a word is missing, of one: I drink milk, I see him."""
@@ -616,7 +621,7 @@ class Composer:
     def short_adjunct(self, clause: Clause) -> tuple[int, Adjunct]:
         """with Mary, in Paris, to India: two words, and the group they belong to."""
         verb, pools = clause.predicate, self.pools
-        if isinstance(verb, Verb) and not is_placed(clause) and self.draw() < 0.4:
+        if isinstance(verb, Verb) and not verb.impersonal and not is_placed(clause) and self.draw() < 0.4:
             return COMPANY, Adjunct(pools.tool_preposition, self.name())
         place = self.fresh(pools.lexicon.places)
         going = isinstance(verb, Verb) and verb.name in GOING
@@ -640,7 +645,7 @@ class Composer:
             company: tuple[Place, ...] = ()
             where = pools.surroundings
         else:
-            company = pools.company
+            company = () if verb.impersonal else pools.company
             if pools.tools[verb] and self.draw() < 0.6:
                 company = ((pools.tool_preposition, pools.tools[verb]),)
             where = pools.directions if verb.motion and self.draw() < 0.5 else pools.locations
@@ -671,14 +676,16 @@ class Composer:
             slots.append(("degree", pools.denied_degrees if clause.negation else pools.degrees))
         elif verb.takes_manner:
             slots.append(("manner", pools.manners))
-        if clause.negation != "never" and clause.time is None and not clause.perfect:
+        if clause.perfect:
+            slots.append(("time", pools.lately))
+        elif clause.negation != "never" and clause.time is None:
             slots.append(("time", pools.times[clause.tense]))
         if is_placed(clause) and not clause.adjuncts:
             slots = []
         if clause.asked in BLOCKED:
             slots = [slot for slot in slots if slot[0] != BLOCKED[clause.asked]]
         if clause.asked != "where" and (len(slots) < 2 or (not clause.adjuncts and isinstance(verb, Verb))):
-            slots.append(("place", pools.place_adverbs))
+            slots.append(("place", pools.homeward if verb.name in HOMEWARD else pools.place_adverbs))
         for role, adverbs in self.sample(slots, count):
             setattr(clause, role, self.common(adverbs))
 

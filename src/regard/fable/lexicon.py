@@ -87,6 +87,7 @@ class Verb:
     tools: tuple[str, ...] = ()
     takes_manner: bool = False
     motion: bool = False
+    impersonal: bool = False  # it rains; Hindi has no subject
     polarity: int = 0
 
 
@@ -186,6 +187,7 @@ class Lexicon:
     calendar: dict[str, tuple[Row, ...]]  # weekdays, months and set times
     have: Verb
     need: Verb
+    weather: tuple[Verb, ...]
 
     def noun(self, name: str) -> Noun:
         return next(noun for noun in (*self.nouns, *self.names) if noun.name == name)
@@ -216,6 +218,10 @@ def load() -> Lexicon:
         calendar=read_calendar(),
         have=have(),
         need=need(),
+        weather=(
+            weather("rain", french.verb("pleuvoir", ("pleut", "pleuvent", "pleuvr", "plu")), "बारिश"),
+            weather("snow", french.verb("neiger"), "बर्फ़बारी"),
+        ),
     )
     return replace(bare, contexts=tuple(read_context(row, bare) for row in rows("senses")))
 
@@ -358,6 +364,25 @@ def need() -> Verb:
         marker="की",
         inner="f",
         objects=frozenset({"thing", "pet", "vehicle", "building", "furniture", "human", "goods", "food", "drink"}),
+    )
+
+
+def weather(base: str, forms: french.FrenchVerbForms, noun: str) -> Verb:
+    """*It rains*; in Hindi: rain is."""
+    return Verb(
+        name=base,
+        english=base,
+        past=english.past(base),
+        participle=english.past(base),
+        third=english.add_s(base),
+        progressive=english.present_participle(base),
+        french=forms,
+        hindi=hindi.verb("हो"),
+        prefix=(noun,),
+        inner="f",
+        subjects=frozenset(),
+        objects=frozenset(),
+        impersonal=True,
     )
 
 

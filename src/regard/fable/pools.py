@@ -26,6 +26,7 @@ COMPARED = (
     "clumsy crazy smart talented lucky popular elegant cute charming fast slow modern rare mysterious comfortable "
     "cheap"
 )
+LATELY = frozenset({"today", "recently", "again", "once", "twice"})  # goes with *has eaten*
 Place = tuple[Preposition, tuple[Noun, ...]]
 
 
@@ -98,7 +99,7 @@ class Pools:
 
     def read_everyday(self) -> None:
         """Things that people have, things with a place, questions and commands."""
-        for verb in (self.lexicon.have, self.lexicon.need):
+        for verb in (self.lexicon.have, self.lexicon.need, *self.lexicon.weather):
             self.patients[verb] = tuple(noun for noun in self.of(*verb.objects) if noun.has_plural)
             self.tools[verb] = ()
         self.unsaid = {
@@ -163,9 +164,11 @@ class Pools:
             kinds.setdefault(adverb.kind, []).append(adverb)
         self.manners = tuple(kinds["manner"])
         self.place_adverbs = tuple(kinds["place"])
+        self.homeward = (*kinds.get("home", ()), *self.place_adverbs)
         self.degrees = tuple(kinds["degree"])
         self.denied_degrees = tuple(adverb for adverb in self.degrees if adverb.english != "rather")
         self.times: dict[Tense, tuple[Adverb, ...]] = {tense: in_tense(kinds["time"], tense) for tense in TENSES}
+        self.lately = tuple(adverb for adverb in kinds["time"] if adverb.english in LATELY)
         self.frequencies: dict[Tense, tuple[Adverb, ...]] = {
             tense: in_tense(kinds["frequency"], tense) for tense in TENSES
         }

@@ -147,6 +147,7 @@ class Text:
     fronted: bool = False  # the conjunction of two clauses stands before the first: If he sleeps, …
     opener: Literal["", "yes", "no"] = ""
     speech: tuple[Subject, Said] | None = None  # The king said, "…"
+    reported: bool = False  # The king said that …
     phrase: Phrase | None = None
     mark: str = ""
     capital: bool = False
@@ -155,6 +156,10 @@ class Text:
     opener_at: int = -1
     speech_at: int = -1
     phrase_at: list[int] = field(default_factory=list)  # where each token of the set phrase stands
+
+    @property
+    def quoted(self) -> bool:
+        return self.speech is not None and not self.reported
 
 
 def person(subject: Subject) -> int:

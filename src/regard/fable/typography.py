@@ -56,11 +56,11 @@ def target(line: Line, text: Text, language: str) -> str:
     """The other side, with the marks and the capitals that the English has."""
     written = line.words
     written[-1] += MARKS[language][text.mark]
-    if text.speech is not None:
+    if text.quoted:
         written[-1] += CLOSING[language]
     if text.capital and language == "fr":
         written[0] = capitalised(written[0])
-        if text.speech is not None:
+        if text.quoted:
             written = [capitalised(word) if word[0] == "«" else word for word in written]
     return cased(" ".join(written), text.case)
 

@@ -65,7 +65,7 @@ def write(text: Text) -> EnglishLine:
     """The whole sentence, without capitals; fills every `at` in the tree."""
     page = EnglishLine(commas=bool(text.mark))
     if text.speech is not None:
-        text.speech_at = put_speech(page, *text.speech)
+        text.speech_at = put_speech(page, *text.speech, reported=text.reported)
     if text.phrase is not None:
         text.phrase_at = put_phrase(page, text.phrase)
     if text.opener:
@@ -84,7 +84,7 @@ def write(text: Text) -> EnglishLine:
             put_clause(page, clause, first=not number and not text.fronted)
     if text.mark:
         page.put(text.mark, "PUNCT", glued=True)
-    if text.speech is not None:
+    if text.quoted:
         page.put('"', "PUNCT", glued=True)
         page.glued.add(page.openings[-1])
     return page
@@ -106,10 +106,13 @@ def put_phrase(page: EnglishLine, phrase: Phrase) -> list[int]:
     return at
 
 
-def put_speech(page: EnglishLine, speaker: Subject, said: Said) -> int:
+def put_speech(page: EnglishLine, speaker: Subject, said: Said, *, reported: bool) -> int:
     """The king said, "…"""
     put_subject(page, speaker)
     at = page.put(SAID[said], "VERB")
+    if reported:
+        page.put("that", "SCONJ")
+        return at
     page.comma()
     page.openings.append(page.put('"', "PUNCT") + 1)
     return at

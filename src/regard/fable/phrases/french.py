@@ -92,7 +92,7 @@ def write(text: Text) -> Line:
     """The sentence in French; its English must be written before."""
     line = Line(commas=bool(text.mark))
     if text.speech is not None:
-        put_speech(line, *text.speech, text.speech_at)
+        put_speech(line, *text.speech, text.speech_at, reported=text.reported)
     if text.phrase is not None:
         line.put_linked(text.phrase.french, text.phrase.french_links, text.phrase_at)
     if text.opener:
@@ -115,12 +115,15 @@ def write(text: Text) -> Line:
     return join(line)
 
 
-def put_speech(line: Line, speaker: Subject, said: str, at: int) -> None:
-    """le roi a dit : « …"""
+def put_speech(line: Line, speaker: Subject, said: str, at: int, *, reported: bool) -> None:
+    """le roi a dit : « …, or: le roi a dit que …"""
     put_subject(line, speaker)
     line.put(AVOIR[person(speaker)], at)
-    line.put(SAID[said] + "\u00a0:", at)
-    line.put(QUOTE)
+    line.put(SAID[said] + "\u00a0:" * (not reported), at)
+    if reported:
+        line.put("que", at + 1)
+    else:
+        line.put(QUOTE)
 
 
 def join(line: Line) -> Line:

@@ -100,7 +100,7 @@ def write(text: Text) -> Line:
     """The sentence in Hindi; its English must be written before."""
     line = Line(commas=bool(text.mark))
     if text.speech is not None:
-        put_speech(line, *text.speech, text.speech_at)
+        put_speech(line, *text.speech, text.speech_at, reported=text.reported)
     start = len(line.words)
     if text.phrase is not None:
         line.put_linked(text.phrase.hindi, text.phrase.hindi_links, text.phrase_at)
@@ -122,16 +122,19 @@ def write(text: Text) -> Line:
             put_being(line, clause)
         else:
             put_clause(line, clause)
-    if text.speech is not None:
+    if text.quoted:
         line.words[start] = '"' + line.words[start]
     return line
 
 
-def put_speech(line: Line, speaker: Subject, said: str, at: int) -> None:
-    """राजा ने कहा, "…"""
+def put_speech(line: Line, speaker: Subject, said: str, at: int, *, reported: bool) -> None:
+    """राजा ने कहा, "…, or: राजा ने कहा कि …"""
     put_subject(line, speaker, "ने")
     line.put_all(SAID[said], at)
-    line.comma()
+    if reported:
+        line.put("कि", at + 1)
+    else:
+        line.comma()
 
 
 def agreement(subject: Subject) -> int:
@@ -230,6 +233,8 @@ def put_doer(line: Line, clause: Clause, subject: Subject) -> None:
     """The subject with its mark; one that English does not say again is a pronoun if it has a mark: राजा सोया और उसने
     सेब खाया."""
     mark = subject_mark(clause)
+    if isinstance(clause.predicate, Verb) and clause.predicate.impersonal:
+        return
     if not clause.shared:
         put_subject(line, subject, mark, *((clause.at["verb"],) if mark == "के पास" else ()))
     elif mark:
@@ -417,7 +422,7 @@ def put_finite(line: Line, clause: Clause, verb: Verb, subject: Subject, patient
     """खाया; खाया है; करता था for a state; खाता है; खा रहा है, खा रहा था; खाएगा; खाइए."""
     at, index, forms = clause.at, agreement(subject), verb.hindi
     whole = at["tense"], at["verb"], at["particle"]
-    if is_ergative(clause):
+    if is_ergative(clause) or verb.impersonal:
         index = perfective_agreement(verb, patient)
     if clause.command:
         line.put(forms.polite, *whole)
