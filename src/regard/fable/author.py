@@ -34,6 +34,7 @@ CONJUNCTIONS: dict[Tense, tuple[Conjunction, ...]] = {
     "future": ("and", "and", "but", "while", "if"),
 }
 FRONTED = frozenset({"because", "when", "if"})  # may begin a sentence of two clauses
+TAGS = 0.03  # the share of sentences of two to five words that say who said something
 WEATHER = 0.15  # the share of short clauses after *if*, *when* and *because* that are about rain or snow
 SHARED = 0.35  # the share of clauses after *and* and *but* whose subject is not said again
 ASKED: tuple[Asked, ...] = ("what", "what", "who", "where", "where", "why", "why", "when", "how")
@@ -71,6 +72,8 @@ class Author(Composer):
             return self.set_phrase(size)
         if SHORTEST_CLAUSE - 1 <= size <= LONGEST_EVERYDAY and self.draw() < EVERYDAY:
             return self.everyday(size)
+        if 2 <= size <= 5 and self.draw() < TAGS:
+            return self.tag(size)
         kind = self.draw()
         text: Text
         if 3 <= size <= LONGEST_CLAUSE and kind < 0.16:
@@ -401,6 +404,13 @@ class Author(Composer):
             feminine = isinstance(subject, Pronoun) and subject.word == "she"
         being.complement = NounPhrase(self.fresh(self.pools.jobs[feminine, being.kind == "job"]), "a")
         return being
+
+    def tag(self, size: int) -> Text:
+        """What stands beside a quotation: said the king, she asked."""
+        verbs = self.pools.lexicon.speech
+        clause = Clause(self.somebody(size - 1, "past"), self.pick((*verbs, *verbs[:1])))
+        clause.inverted = isinstance(clause.subject, NounPhrase) and self.draw() < 0.7
+        return Text([clause])
 
     def speaking(self, size: int) -> Text:
         """The king said, "The cat ate the mouse." Or: The king said that the cat ate the mouse."""

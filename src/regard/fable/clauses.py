@@ -72,7 +72,7 @@ MODALS: dict[Tense, tuple[Modal, ...]] = {
     "present": ("can", "can", "must", "should", "want"),
     "future": (),
 }
-PROGRESSIVE: dict[Tense, float] = {"past": 0.1, "present": 0.4, "future": 0.0}  # the share of verbs, if they can be
+PROGRESSIVE: dict[Tense, float] = {"past": 0.18, "present": 0.4, "future": 0.0}  # the share of verbs, if they can be
 PERFECT = 0.12  # the share of verbs in the past that say *has eaten*, if they can
 OBJECTIVE = 0.12  # the share of objects and recipients that are pronouns
 DATIVE = frozenset({"give", "send", "show", "lend", "tell", "teach", "offer"})  # … him an apple

@@ -188,6 +188,7 @@ class Lexicon:
     have: Verb
     need: Verb
     weather: tuple[Verb, ...]
+    speech: tuple[Verb, ...]
 
     def noun(self, name: str) -> Noun:
         return next(noun for noun in (*self.nouns, *self.names) if noun.name == name)
@@ -221,6 +222,11 @@ def load() -> Lexicon:
         weather=(
             weather("rain", french.verb("pleuvoir", ("pleut", "pleuvent", "pleuvr", "plu")), "बारिश"),
             weather("snow", french.verb("neiger"), "बर्फ़बारी"),
+        ),
+        speech=(
+            speech("say", "said", french.verb("dire", ("dit", "disent", "dir", "dit")), "कह"),
+            speech("ask", "asked", french.verb("demander"), "पूछ"),
+            speech("answer", "answered", french.verb("répondre"), "जवाब दे"),
         ),
     )
     return replace(bare, contexts=tuple(read_context(row, bare) for row in rows("senses")))
@@ -364,6 +370,25 @@ def need() -> Verb:
         marker="की",
         inner="f",
         objects=frozenset({"thing", "pet", "vehicle", "building", "furniture", "human", "goods", "food", "drink"}),
+    )
+
+
+def speech(base: str, past: str, forms: french.FrenchVerbForms, into_hindi: str) -> Verb:
+    """*Said the king*, behind what he said."""
+    *prefix, root = into_hindi.split()
+    return Verb(
+        name=base,
+        english=base,
+        past=past,
+        participle=past,
+        third=english.add_s(base),
+        french=forms,
+        hindi=hindi.verb(root),
+        prefix=tuple(prefix),
+        inner="m" if prefix else "",
+        ergative=True,
+        subjects=frozenset({"human"}),
+        objects=frozenset(),
     )
 
 

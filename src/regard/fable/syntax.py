@@ -111,6 +111,7 @@ class Clause:
     progressive: bool = False  # is eating
     perfect: bool = False  # has eaten
     shared: bool = False  # the subject is that of the clause before, and not said: ate and *slept*
+    inverted: bool = False  # said the king
     who: bool = False  # a relative clause that begins with *who*, and not with *that*
     aside: bool = False  # a relative clause between commas: the king, who slept, …
     asked: Asked = ""

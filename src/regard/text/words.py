@@ -94,13 +94,24 @@ def _cut(word: str) -> tuple[str, ...]:
 
 
 def join_words(pieces: Iterable[str]) -> str:
-    """Undo `split_words`. A joiner alone is a character of the text, not a mark."""
-    text = "".join(piece[1:] if _is_glued(piece) else f" {piece}" for piece in pieces)
+    """Undo `split_words`. A joiner alone is a character of the text, not a mark.
+
+    What follows an elided word is glued to it, also if a vocabulary has it only without the joiner."""
+    text, elided = "", False
+    for piece in pieces:
+        text += piece[1:] if _is_glued(piece) else piece if elided else f" {piece}"
+        elided = _is_elided(piece)
     return text.removeprefix(" ")
 
 
 def _is_glued(piece: str) -> bool:
     return len(piece) > 1 and piece[0] == JOINER
+
+
+def _is_elided(piece: str) -> bool:
+    """Whether it is a word that ends in an apostrophe, such as l', which `split_words` cuts from a word alone."""
+    word = piece.removeprefix(JOINER)
+    return len(word) > 1 and word[-1] in "'’" and word[-2].isalpha()
 
 
 @dataclass(frozen=True)
@@ -152,7 +163,7 @@ class WordTokenizer(VocabularyTokenizer):
             mark = self.case == "mark" and piece in MARKS
             marked = next((other for other in pieces[index:] if other not in MARKS), JOINER * 2) if mark else piece
             word += word < 0 or not (begun or _is_glued(marked))
-            begun = mark
+            begun = mark or _is_elided(piece)
             words.append(word)
         return words
 

@@ -281,8 +281,8 @@ def test_a_seed_gives_the_same_sentences_in_every_process() -> None:
 def test_a_seed_gives_the_same_sentences_for_ever() -> None:
     """A change of grammar or tables may change this line; a change of machine or Python may not."""
     first = next(generate("fr", count=1, seed=1))
-    assert first.source == "The orphan closes it."
-    assert first.target == "L'orphelin le ferme."
+    assert first.source == "The hen followed them."
+    assert first.target == "La poule les a suivis."
 
 
 def test_sentence_number_n_does_not_depend_on_those_before_it() -> None:
@@ -442,7 +442,7 @@ def test_riddles_are_a_share_beside_those_there_are_and_keep_all_promises() -> N
     assert sum(len(one.referents) for one in more) > 1.5 * sum(len(one.referents) for one in plain)
     assert plain == list(generate("fr", count=500, split="valid", maximum_words=15))
     assert all(split_of(one.source) == "valid" for one in more)
-    assert {len(one.source.split()) for one in more} == set(range(1, 16))
+    assert set(range(2, 16)) <= {len(one.source.split()) for one in more} <= set(range(1, 16))
     with pytest.raises(SettingsError, match=r"riddles = 1\.5: is a share of clauses; 0 to 1 would be right"):
         generate("fr", count=1, riddles=1.5)
 

@@ -195,12 +195,14 @@ def put_clause(page: EnglishLine, clause: Clause, head: NounPhrase | None = None
         at["asked"] = page.put(clause.asked, "PRON" if clause.asked in {"what", "who"} else "ADV")
     if clause.question:
         put_auxiliary(page, clause, who)
-    if clause.subject is not None and not clause.command and not clause.shared:
+    if clause.subject is not None and not (clause.command or clause.shared or clause.inverted):
         put_subject(page, clause.subject)
     if isinstance(clause.predicate, Adjective):
         put_state(page, clause, clause.predicate, who)
     else:
         put_verb(page, clause, clause.predicate, who)
+    if clause.inverted:
+        put_subject(page, subject)
     put_rest(page, clause)
 
 

@@ -247,12 +247,14 @@ def put_clause(line: Line, clause: Clause, head: NounPhrase | None = None, *, fi
             line.comma()
     subject = clause.subject or head
     assert subject is not None, "a clause has a subject or a head"
-    if clause.subject is not None and not clause.command and not clause.shared:
+    if clause.subject is not None and not (clause.command or clause.shared or clause.inverted):
         put_subject(line, clause.subject)
     if isinstance(clause.predicate, Adjective):
         put_state(line, clause, clause.predicate, subject)
     else:
         put_verb(line, clause, clause.predicate, subject, head)
+    if clause.inverted:
+        put_subject(line, subject)
     put_rest(line, clause)
     if clause.please:
         line.comma()
