@@ -161,7 +161,7 @@ class ComparePage {
   show({runs = "", run = "", corpus = "", limit = "200", beam = "5", job = ""}) {
     const wanted = runs ? runs.split(",") : this.suggested(run);
     const lost = wanted.filter((name) => !this.runs.some((each) => each.name === name));
-    this.lost = lost.length ? `There is no run named ${lost.join(" or ")} here.` : "";
+    this.lost = lost.length ? `There is no run named ${lost.map((name) => `“${name}”`).join(" or ")} here.` : "";
     for (const box of this.boxes) box.firstChild.checked = wanted.includes(box.firstChild.value);
     this.corpus.value = corpus;
     this.limit.value = limit;
