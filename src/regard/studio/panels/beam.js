@@ -9,6 +9,7 @@ import {
   chosenSentence,
   folding,
   markUnknown,
+  oneLine,
   placeOf,
   remarks,
   saidRun,
@@ -21,10 +22,9 @@ import {number, percent} from "../pieces/scales.js";
 import {skeleton} from "../pieces/skeleton.js";
 import {tokenLine} from "../pieces/tokens.js";
 import {tree, wayTo} from "../pieces/tree.js";
-import {trouble} from "../pieces/trouble.js";
 import {candidatesTable, othersTable, portrait, shapesKey} from "./beam/candidates.js";
 import {examples} from "./beam/examples.js";
-import {USUAL, beginning} from "./runs/attempt.js";
+import {USUAL, beginning, textTrouble} from "./runs/attempt.js";
 
 const PAUSE = 350; // milliseconds after the last key
 const BEAMS = [1, 2, 3, 5, 8, 12, 20];
@@ -138,7 +138,8 @@ class Beam {
     };
     this.shownPruned = among(PRUNED, values.pruned, 3);
     this.run.value = this.model.name;
-    if (this.text.value !== this.asked.text) this.text.value = this.asked.text;
+    const line = oneLine(this.asked.text);
+    if (oneLine(this.text.value) !== line) this.text.value = line;
     [this.beam.value, this.penalty.value, this.pruned.value] = [
       this.asked.beam,
       this.asked.length_penalty,
@@ -209,7 +210,8 @@ class Beam {
       this.problems.replaceChildren();
       this.draw(found);
     } catch (problem) {
-      this.empty(trouble(problem, () => this.search()));
+      const take = (text) => this.change({text, prefix: "", sentence: ""});
+      this.empty(textTrouble(problem, {run: this.model, again: () => this.search(), take}));
     }
     return undefined;
   }
