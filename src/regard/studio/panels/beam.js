@@ -5,6 +5,7 @@ import {latest, post} from "../api.js";
 import {element, sheet} from "../element.js";
 import {toast} from "../pieces/announce.js";
 import {field, pageHead} from "../pieces/forms.js";
+import {term} from "../pieces/glossary.js";
 import {
   chosenSentence,
   folding,
@@ -33,9 +34,11 @@ const PENALTIES = [0, 0.5, 1, 1.5, 2];
 const LEAD =
   "Word by word, the search keeps the few best ways to go on and drops the rest. Click any of them to force it, " +
   "and see what would have followed.";
-const CAPTION =
-  "Each column is a step. In a shape: the piece, how probable it was there · and all that is written so far, and why " +
-  "it left the beam, if it did. Best first.";
+const caption = () => [
+  "Each column is a step. In a shape: the ",
+  term("piece"),
+  ", how probable it was there · and all that is written so far, and why it left the beam, if it did. Best first.",
+];
 
 export const tasks = ["translate", "language"];
 export const nothing = "There is no search to watch yet.";
@@ -78,7 +81,7 @@ class Beam {
       "div.search",
       {hidden: true},
       this.result,
-      element("figure.card", shapesKey(), this.picture.node, this.about, element("figcaption", CAPTION)),
+      element("figure.card", shapesKey(), this.picture.node, this.about, element("figcaption", caption())),
       this.all,
       element("h2", "Other beams"),
       element("p.note", "What the same model writes with fewer or more hypotheses; words that differ are marked."),
