@@ -232,3 +232,9 @@ def test_what_stands_in_a_box_stays_inside_it_however_sure_the_model_is(page: An
       });
     })""")
     assert min(rooms) > 4
+
+
+def test_the_caption_explains_what_a_piece_is_and_its_marks(page: Any) -> None:
+    page.goto("/#beam?run=transformer-tiny&text=the+cat&beam=2")
+    page.locator("figcaption abbr", has_text="piece").wait_for()
+    assert "▁ is the space before it" in page.locator("figcaption abbr").get_attribute("title")

@@ -83,6 +83,16 @@ def test_runs_that_do_not_go_together_are_told_apart_in_words(eight_page: Any, r
     assert eight_page.get_by_role("button", name="Compare", exact=True).is_disabled()
 
 
+def test_runs_without_a_common_test_are_told_where_one_comes_from(page: Any) -> None:
+    answer = page.request.get("/api/v1/runs").json()
+    for place, run in enumerate(answer["runs"]):
+        run["test"] = str(place)
+    page.route("**/api/v1/runs", lambda route: route.fulfill(json=answer))
+    page.goto("/#compare?runs=lstm,bahdanau")
+    page.get_by_text("A corpus that you give to the page Train is among the tests").wait_for()
+    assert page.locator(".compare-fold summary").inner_text().startswith("Runs and test: bahdanau, lstm")
+
+
 def test_runs_that_share_a_test_are_chosen_beforehand_and_else_none(eight_page: Any) -> None:
     chosen = "all => all.map((box) => box.value)"
     eight_page.goto("/#compare")

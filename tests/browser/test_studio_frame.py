@@ -226,7 +226,7 @@ def test_a_run_that_is_missing_gets_a_sentence_and_never_another_in_its_place(
     eight_page: Any, name: str, accessible: Check
 ) -> None:
     eight_page.goto(f"/#{name}?run=nobody&text=the+cat")
-    eight_page.get_by_role("heading", name="There is no run named nobody here.", exact=True).wait_for()
+    eight_page.get_by_role("heading", name="There is no run named “nobody” here.", exact=True).wait_for()
     eight_page.wait_for_url(lambda url: "run=nobody" in url)
     assert standing(eight_page) == (f"{PAGES[name]} · Regard", [PAGES[name]])
     accessible(eight_page)
@@ -238,11 +238,51 @@ def test_a_run_that_is_missing_gets_a_sentence_and_never_another_in_its_place(
 def test_a_run_for_another_task_is_sent_where_it_can_be_used(eight_page: Any) -> None:
     eight_page.goto("/#translate?run=tagger&text=the+cat+sleeps")
     eight_page.get_by_role(
-        "heading", name="tagger tags words; this page is for a run that translates.", exact=True
+        "heading", name="“tagger” tags words; this page is for a run that translates.", exact=True
     ).wait_for()
     eight_page.get_by_role("link", name="Try tagger", exact=True).click()
     eight_page.locator(".tagged-word").nth(2).wait_for()
     assert eight_page.locator(".tagged-word b").all_inner_texts() == ["the", "cat", "sleeps"]
+
+
+@pytest.mark.parametrize("name", ["look", "map", "beam", "learn"])
+def test_a_text_without_a_known_word_gets_sentences_that_the_run_knows(page: Any, name: str, heard: list[str]) -> None:
+    page.goto(f"/#{name}?run=bahdanau&text=एक+आदमी")
+    page.get_by_role("alert").get_by_text("no word of it was seen in training").wait_for()
+    heard.clear()  # the browser tells of the status
+    assert page.get_by_role("button", name="Try again", exact=True).count() == 0  # it would be refused again
+    page.get_by_role("alert").get_by_role("button", name="The black cat ate the mouse.", exact=True).click()
+    page.get_by_role("alert").wait_for(state="detached")
+    page.wait_for_url(lambda url: "text=The+black+cat" in url)
+
+
+@pytest.mark.parametrize("name", ["map", "learn"])
+def test_a_blank_text_is_as_none(page: Any, name: str) -> None:
+    page.goto(f"/#{name}?run=bahdanau&text=%20")
+    page.locator(".told .said, form input[type=text]").first.wait_for()
+    page.locator(".map-frame, .walkthrough h2").first.wait_for()
+    assert page.get_by_role("alert").count() == 0
+
+
+def test_a_run_that_goes_while_one_looks_at_it_leads_to_the_others(page: Any, heard: list[str]) -> None:
+    line = {"error": "run = bahdanau: no such run here; known: lstm"}
+    page.route("**/api/v1/trace", lambda route: route.fulfill(status=404, json=line))
+    page.goto("/#look?run=bahdanau&text=the+cat")
+    page.get_by_role("link", name="Choose another run", exact=True).click()
+    heard.clear()
+    page.locator(".all-runs").wait_for()
+
+
+def test_a_tour_that_does_not_exist_is_no_empty_page(page: Any) -> None:
+    page.goto("/#tour?name=nowhere")
+    page.get_by_text("There is no tour named nowhere; the help lists all").first.wait_for(state="attached")
+    page.get_by_role("heading", name="Translate", exact=True).wait_for()
+
+
+def test_the_line_of_a_question_keeps_words_apart_where_a_line_ended(page: Any) -> None:
+    page.goto("/#look?run=bahdanau&text=The+cat+slept.%0A%0AThe+dog+ate.")
+    page.locator(".told .said").wait_for()
+    assert page.locator(".told .said").inner_text() == "The cat slept. The dog ate."
 
 
 def test_no_tab_moves_when_another_is_chosen(page: Any) -> None:

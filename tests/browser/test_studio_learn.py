@@ -340,6 +340,20 @@ def test_titles_are_those_of_the_task(eight_page: Any, run: str, words: str) -> 
     )
 
 
+def test_every_step_of_the_list_can_be_scrolled_to(page: Any) -> None:
+    page.goto("/#learn?run=transformer-tiny&text=the+cat&layer=0&head=0&word=0&step=probability")
+    page.locator(".guide [aria-current]").wait_for()
+    inside = """() => {
+      const [list, link] = ['.guide', '.guide [aria-current]'].map((each) => document.querySelector(each));
+      const [outer, inner] = [list, link].map((each) => each.getBoundingClientRect());
+      return inner.top >= outer.top && inner.bottom <= outer.bottom + 1;
+    }"""
+    page.wait_for_function(inside)
+    page.locator(".guide").hover()
+    page.mouse.wheel(0, -10_000)
+    page.wait_for_function("() => document.querySelector('.guide').scrollTop === 0")
+
+
 def test_rows_of_a_decoder_are_named_after_the_word_predicted_as_in_look_inside(page: Any) -> None:
     walk = asked(page, "transformer-tiny")
     opened(page, f"/#learn?run=transformer-tiny&text={TEXT}&word=0&step=decoder.0.cross.weights")

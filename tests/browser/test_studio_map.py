@@ -242,3 +242,11 @@ def test_every_task_has_a_map(eight_page: Any) -> None:
         eight_page.goto(f"/#map?run={run['name']}&text={TEXT}")
         eight_page.locator(".way", has_text=run["name"]).wait_for()
         eight_page.wait_for_selector(".scene .part")
+
+
+def test_a_model_of_one_column_has_no_line_around_it(eight_page: Any) -> None:
+    """What stands below is joined by the short line between the two; one around them would join them twice."""
+    eight_page.goto("/#map?run=tagger&text=the+cat+sleeps")
+    eight_page.locator(".column .part").first.wait_for()
+    eight_page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    assert eight_page.locator("svg.wires path").count() == 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 import numpy as np
 import pytest
@@ -227,6 +227,27 @@ def test_meaning_fits_and_is_accessible(
     opened(page, address(sentences=[*SENTENCES, "a very long sentence " * 9 + "bank", "lacks it"], control="the"))
     fits(page)
     accessible(page)
+
+
+def test_a_run_of_the_persons_own_text_begins_with_a_word_of_that_text(page: Any) -> None:
+    page.goto("/#meaning")
+    texts = ["Ein Hund rennt.", "Der Hund, so rot.", "Mein Hund!", "Kein Hund bellt.", "Menschen warten.", "Menschen"]
+    page.route("**/examples?count=50", lambda route: route.fulfill(json={"examples": [{"text": one} for one in texts]}))
+    found = page.evaluate(
+        """async () => {
+          const {ownExamples} = await import('/studio/panels/meaning/examples.js');
+          const own = await ownExamples({name: 'mine', corpus: 'train.de and train.en'});
+          return [own, await ownExamples({name: 'demo', corpus: 'fable:fr'})];
+        }"""
+    )
+    own = {"word": "Hund", "about": "in this run's own text", "control": "", "sentences": texts[:4]}
+    assert found == [[own], []]
+
+
+def test_a_word_is_named_without_the_marks_around_it(eight_page: Any) -> None:
+    sentences = "The duck slept on the bank.\nThe bank fell."
+    eight_page.goto(f"/#meaning?run=tagger&word=bank&control=the&sentences={quote(sentences)}")
+    eight_page.get_by_text("Each point is bank in one sentence.").wait_for()
 
 
 def test_examples_are_in_the_language_that_the_run_reads(page: Any) -> None:

@@ -32,7 +32,11 @@ def test_runs_are_listed_by_task_and_pair_with_the_best_first(eight_page: Any) -
     assert names(eight_page) == order
     first = eight_page.locator("tr[data-run=zebra]").inner_text()
     assert all(words in first for words in ("English → French", "BLEU 99.1", "the best here", "fable:fr"))
-    assert "not measured" in eight_page.locator("tr[data-run=hindi]").inner_text()
+    alone = eight_page.locator("tr[data-run=hindi]").inner_text()
+    assert "not measured" in alone
+    assert "the best" not in alone  # there is nothing to be better than
+    table, note = eight_page.locator(".all-runs").bounding_box(), eight_page.locator(".all-runs + .note").bounding_box()
+    assert note["y"] - table["y"] - table["height"] >= 8
 
 
 @pytest.mark.parametrize(
@@ -128,7 +132,7 @@ def test_the_page_fits_and_is_accessible(
 
 def test_a_run_that_is_not_here_is_said_above_those_that_are(eight_page: Any) -> None:
     eight_page.goto("/#runs?run=nobody")
-    eight_page.get_by_text("There is no run named nobody here.").wait_for()
+    eight_page.get_by_text("There is no run named “nobody” here.").wait_for()
     assert len(names(eight_page)) == 8
 
 

@@ -201,6 +201,8 @@ def test_the_menu_is_used_by_keyboard(page: Any, accessible: Callable[[Any], Non
     page.locator(".share > button").focus()
     page.keyboard.press("Enter")
     accessible(page)
+    heights = [item.bounding_box()["height"] for item in page.locator(".share-list button").all()]
+    assert max(heights) < 45  # each on one line
     page.keyboard.press("ArrowDown")
     assert page.evaluate("document.activeElement.textContent") == "Save as picture"
     page.keyboard.press("Escape")

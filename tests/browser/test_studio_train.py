@@ -277,6 +277,13 @@ def test_a_model_is_taught_on_pasted_pairs_and_watched_against_forgetting(
     assert (runs / "first-taught" / "checkpoints" / "step-0").is_dir()
 
 
+def test_the_page_leads_to_teaching_a_run_that_is_here(page: Any) -> None:
+    page.goto("/#train")
+    page.get_by_role("link", name="Teach a model that is here, on your own text", exact=True).click()
+    page.get_by_role("heading", name="Teach this model", exact=True).wait_for()
+    assert page.get_by_label("Run", exact=True).input_value()
+
+
 def test_a_failed_teaching_can_be_changed_and_started_again(page_of: Callable[[Path], Any], tmp_path: Path) -> None:
     runs = tmp_path / "runs"
     start(runs / "first", small.settings("gru", "train.steps=2"), small.Notes(), device="cpu")

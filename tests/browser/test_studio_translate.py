@@ -219,7 +219,7 @@ def test_improbable_words_have_dots_and_a_doubtful_sentence_is_named(page: Any) 
         for each in body["translations"]:
             output = each["outputs"][0]
             words = [{"place": 1, "word": output["words"][1], "probability": 0.04}]
-            output["doubt"] = {"value": 0.83, "reasons": ["repeats itself"], "words": words, "signals": {}}
+            output["doubt"] = {"value": 0.83, "reasons": ["it repeats itself"], "words": words, "signals": {}}
         route.fulfill(response=answer, json=body)
 
     page.route("**/api/v1/translate", reply)
@@ -229,7 +229,7 @@ def test_improbable_words_have_dots_and_a_doubtful_sentence_is_named(page: Any) 
     dots = page.locator(".output .doubtful").evaluate("node => getComputedStyle(node).textDecorationStyle")
     assert dots == "dotted"
     said = page.locator(".output .notes").first.inner_text()
-    assert "Doubtful translation (83 %): repeats itself." in said.replace("\u202f", " ").replace("\xa0", " ")
+    assert "Doubtful translation (83 %): it repeats itself." in said.replace("\u202f", " ").replace("\xa0", " ")
 
 
 def test_words_that_the_run_has_never_seen_are_underlined_and_counted(page: Any) -> None:
@@ -310,6 +310,38 @@ def test_while_an_answer_is_awaited_the_old_one_looks_old(page: Any) -> None:
     waiting[0].continue_()
     page.locator(".written:not(.old) .word").first.wait_for()
     assert page.locator(".output .time").first.inner_text().endswith((" ms", " s"))
+
+
+def test_an_answer_to_the_text_before_is_not_mixed_with_what_is_written_now(page: Any) -> None:
+    page.goto(address("the cat"))
+    words(page)
+    translations: list[Any] = []
+    cuts: list[Any] = []
+    page.route("**/api/v1/translate", lambda route: translations.append(route))  # noqa: PLW0108
+    page.locator("textarea").fill("the dog slept")
+    until(page, translations)
+    page.route("**/api/v1/sentences", lambda route: cuts.append(route))  # noqa: PLW0108
+    page.locator("textarea").fill("the dog slept yesterday")
+    until(page, cuts)
+    translations[0].continue_()
+    page.wait_for_timeout(500)  # whatever might still come
+    assert "yesterday" not in page.locator(".written").first.inner_text()
+    assert page.locator(".written.old").count() == 1
+
+
+def until(page: Any, waiting: list[Any]) -> None:
+    """A request was held."""
+    for _ in range(1500):
+        if waiting:
+            return
+        page.wait_for_timeout(20)
+
+
+def test_a_sentence_that_was_left_as_it_is_is_not_called_sure(page: Any) -> None:
+    page.goto(address("एक आदमी"))
+    page.locator(".others:visible .alternative").wait_for()
+    assert page.locator(".others:visible .sure").all_inner_texts() == ["not translated"]
+    assert page.locator(".others:visible a").count() == 0  # no search to watch, nothing to look into
 
 
 def test_sentences_to_try_are_the_runs_own(page: Any) -> None:

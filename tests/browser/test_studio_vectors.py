@@ -173,7 +173,7 @@ def test_a_picture_is_opened_and_looked_into(own: Any, tmp_path: Path) -> None:
 def test_pages_of_sentences_do_not_offer_a_run_of_pictures(own: Any) -> None:
     for page in ("translate", "meaning"):
         own.goto(f"/#{page}?run=captions")
-        own.get_by_role("heading", name="captions reads numbers, pictures or sounds").wait_for()
+        own.get_by_role("heading", name="“captions” reads numbers, pictures or sounds").wait_for()
         own.get_by_role("link", name="Use text").click()
         own.locator("select option[value=text]").first.wait_for(state="attached")
         offered = own.locator("select option").all_inner_texts()

@@ -70,11 +70,11 @@ SIGNALS = {
     "probability": "the model finds its words improbable",
     "worst": "one piece is very improbable",
     "entropy": "the model was undecided",
-    "source": "hardly depends on the source",
+    "source": "it hardly depends on the source",
     "coverage": "parts of the source were not looked at",
-    "repetition": "repeats itself",
+    "repetition": "it repeats itself",
     "unknown": "words of the source were never seen in training",
-    "length": "is of unusual length",
+    "length": "its length is unusual",
 }
 GREEDY = Options(Beam(width=1))
 GOOD = ("own", "reference")  # kinds of pairs

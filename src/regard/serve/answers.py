@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Annotated, Any
 
@@ -29,6 +30,8 @@ STATUS: dict[type[RegardError], int] = {
 }
 
 
+SHOULD = "input should be "
+NO_FIELDS = ("body", "str", "int", "float", "bool", "dict", "list")  # kinds that a field may be of
 DISK = {errno.ENOSPC: 507, errno.EDQUOT: 507, errno.EFBIG: 507, errno.ENOENT: 404}  # other errors of the disk are 503
 
 
@@ -96,6 +99,18 @@ def _without_folder(error: Exception) -> Exception:
     return error
 
 
+def _place(error: Mapping[str, Any]) -> str:
+    """The field that a request has wrong; without the kinds that it may be of, which are no names of fields."""
+    parts = [str(part) for part in error["loc"] if part not in NO_FIELDS]
+    return ".".join(part for part in parts if part.isalnum() or part.isidentifier()) or "body"
+
+
+def _said(error: Mapping[str, Any]) -> str:
+    if error["type"] == "missing":
+        return "is missing; send it"
+    return error["msg"].removeprefix("Value error, ").replace("Input", "input", 1)
+
+
 def install(app: FastAPI) -> None:
     """Turn errors into answers. No answer contains a path of this machine."""
 
@@ -122,13 +137,15 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     def invalid(_: Request, error: RequestValidationError) -> JSONResponse:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"] if part != "body") or "body"
-        return problem(400, f"{where}: {first['msg'].removeprefix('Value error, ').replace('Input', 'input', 1)}")
+        places = [_place(each) for each in error.errors()]
+        said = [_said(each) for each, place in zip(error.errors(), places, strict=True) if place == places[0]]
+        return problem(400, f"{places[0]}: {' or '.join([said[0], *(line.removeprefix(SHOULD) for line in said[1:])])}")
 
     @app.exception_handler(HTTPException)
     def unknown_route(request: Request, error: HTTPException) -> JSONResponse:
-        line = f"{request.method} {request.url.path[:100]}: {error.detail.lower()}; /docs lists what there is"
+        headers = error.headers or {}
+        right = f"send {headers['Allow']}" if "Allow" in headers else "/docs lists what there is"
+        line = f"{request.method} {request.url.path[:100]}: {error.detail.lower()}; {right}"
         answer = problem(error.status_code, line)
-        answer.headers.update(error.headers or {})
+        answer.headers.update(headers)
         return answer

@@ -157,7 +157,7 @@ class Worker:
         A model without attention has no links.
         """
         if self._translator is None:
-            raise ModelError("run: does not translate; it was trained for another task")
+            raise ModelError("run: does not translate; ask /api/v1/predict, or choose a run that translates")
         if len(texts) > self._limits.queue:
             most = self._limits.queue
             raise TooLargeError(f"texts = {len(texts):,} pieces: more than the queue holds; send at most {most:,}")

@@ -1,7 +1,7 @@
 // Guided tours: a few stops, each a page with its address and a sentence that says what to see there. What the
 // sentences say is tested against the run that comes with the package.
 
-import {link} from "./address.js";
+import {link, read} from "./address.js";
 import {get} from "./api.js";
 import {element} from "./element.js";
 import {announce, toast} from "./pieces/announce.js";
@@ -116,14 +116,20 @@ let bar;
 /** Begin a tour, by its name. */
 export async function startTour(name) {
   const tour = TOURS[name];
-  if (!tour) return toast(`There is no tour named ${name}`, {bad: true});
+  if (!tour) return nowhere(`There is no tour named ${name}; the help lists all`);
   const {runs} = await get("/api/v1/runs", {lasting: true});
-  if (!able(runs).length) return toast("A tour needs a run that translates", {bad: true});
+  if (!able(runs).length) return nowhere("A tour needs a run that translates");
   const stops = tour.stops.flatMap((stop) => {
     const values = stop.values(runs);
     return values ? [{...stop, href: link(stop.page, values)}] : [];
   });
   return show(tour, stops, 0);
+}
+
+/** Why there is no tour; with a page below, not an empty one. */
+function nowhere(words) {
+  toast(words, {bad: true});
+  if (read().page === "tour") location.replace("#translate");
 }
 
 function show(tour, stops, place) {

@@ -329,7 +329,7 @@ def test_an_unknown_source_is_found_out(client: TestClient) -> None:
         ),
         ({"format": "pdf"}, (400, "format: input should be 'text' or 'html'")),
         ({"alternatives": 11}, (400, "alternatives: input should be less than or equal to 10")),
-        ({"q": 7}, (400, "q.str: input should be a valid string")),
+        ({"q": 7}, (400, "q: input should be a valid string or a valid list")),
     ],
 )
 def test_libretranslates_errors_are_400(client: TestClient, change: dict[str, Any], expected: tuple[int, str]) -> None:
@@ -363,7 +363,7 @@ def test_half_a_character_is_no_reason_to_fall_over(client: TestClient, path: st
             415,
             "content-type = text/plain: not supported; send application/json or application/x-www-form-urlencoded",
         ),
-        (b"q=x", "application/x-www-form-urlencoded", 400, "source: Field required"),
+        (b"q=x", "application/x-www-form-urlencoded", 400, "source: is missing; send it"),
     ],
 )
 def test_bodies_that_cannot_be_read_get_one_line(
@@ -589,3 +589,8 @@ def _try(operation: Any, bad: list[str]) -> None:
             bad.append(f"{case.method} {case.formatted_path} {case.body!r}: {answer.status_code}")
 
     ask_it()
+
+
+def test_a_wrong_method_is_told_the_right_one(client: TestClient) -> None:
+    answer = client.get("/translate")
+    assert (answer.status_code, answer.json()["error"]) == (405, "GET /translate: method not allowed; send POST")

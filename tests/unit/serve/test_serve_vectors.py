@@ -74,7 +74,12 @@ def test_what_a_forecast_hangs_on_is_one_answer(client: TestClient, forecaster: 
         ("beam", 404, {"text": SERIES}, "run = series: forecasts numbers and has no words"),
         ("walkthrough", 404, {"text": SERIES}, "run = series: forecasts numbers and has no words"),
         ("meaning", 404, {"word": "a", "sentences": ["a"]}, "run = series: forecasts numbers and has no words"),
-        ("translate", 404, {"texts": [SERIES]}, "run: does not translate"),
+        (
+            "translate",
+            404,
+            {"texts": [SERIES]},
+            "run: does not translate; ask /api/v1/predict, or choose a run that translates",
+        ),
     ],
 )
 def test_what_cannot_be_asked_is_said_in_one_line(

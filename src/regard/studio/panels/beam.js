@@ -5,10 +5,12 @@ import {latest, post} from "../api.js";
 import {element, sheet} from "../element.js";
 import {toast} from "../pieces/announce.js";
 import {field, pageHead} from "../pieces/forms.js";
+import {term} from "../pieces/glossary.js";
 import {
   chosenSentence,
   folding,
   markUnknown,
+  oneLine,
   placeOf,
   remarks,
   saidRun,
@@ -21,10 +23,9 @@ import {number, percent} from "../pieces/scales.js";
 import {skeleton} from "../pieces/skeleton.js";
 import {tokenLine} from "../pieces/tokens.js";
 import {tree, wayTo} from "../pieces/tree.js";
-import {trouble} from "../pieces/trouble.js";
 import {candidatesTable, othersTable, portrait, shapesKey} from "./beam/candidates.js";
 import {examples} from "./beam/examples.js";
-import {USUAL, beginning} from "./runs/attempt.js";
+import {USUAL, beginning, textTrouble} from "./runs/attempt.js";
 
 const PAUSE = 350; // milliseconds after the last key
 const BEAMS = [1, 2, 3, 5, 8, 12, 20];
@@ -33,9 +34,11 @@ const PENALTIES = [0, 0.5, 1, 1.5, 2];
 const LEAD =
   "Word by word, the search keeps the few best ways to go on and drops the rest. Click any of them to force it, " +
   "and see what would have followed.";
-const CAPTION =
-  "Each column is a step. In a shape: the piece, how probable it was there · and all that is written so far, and why " +
-  "it left the beam, if it did. Best first.";
+const caption = () => [
+  "Each column is a step. In a shape: the ",
+  term("piece"),
+  ", how probable it was there · and all that is written so far, and why it left the beam, if it did. Best first.",
+];
 
 export const tasks = ["translate", "language"];
 export const nothing = "There is no search to watch yet.";
@@ -78,7 +81,7 @@ class Beam {
       "div.search",
       {hidden: true},
       this.result,
-      element("figure.card", shapesKey(), this.picture.node, this.about, element("figcaption", CAPTION)),
+      element("figure.card", shapesKey(), this.picture.node, this.about, element("figcaption", caption())),
       this.all,
       element("h2", "Other beams"),
       element("p.note", "What the same model writes with fewer or more hypotheses; words that differ are marked."),
@@ -138,7 +141,8 @@ class Beam {
     };
     this.shownPruned = among(PRUNED, values.pruned, 3);
     this.run.value = this.model.name;
-    if (this.text.value !== this.asked.text) this.text.value = this.asked.text;
+    const line = oneLine(this.asked.text);
+    if (oneLine(this.text.value) !== line) this.text.value = line;
     [this.beam.value, this.penalty.value, this.pruned.value] = [
       this.asked.beam,
       this.asked.length_penalty,
@@ -209,7 +213,8 @@ class Beam {
       this.problems.replaceChildren();
       this.draw(found);
     } catch (problem) {
-      this.empty(trouble(problem, () => this.search()));
+      const take = (text) => this.change({text, prefix: "", sentence: ""});
+      this.empty(textTrouble(problem, {run: this.model, again: () => this.search(), take}));
     }
     return undefined;
   }

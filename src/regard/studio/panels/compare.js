@@ -61,6 +61,10 @@ function onlyOne({name, task}, changes) {
   );
 }
 
+const UNLIKE =
+  "These runs were not measured on the same text: choose a test for them. A corpus that you give to the page Train is " +
+  "among the tests once it has a validation part.";
+
 /** A problem in the words of the form: options of the command line are not on this page. */
 function inWords(problem) {
   const lacks = /--source|share no test/.test(problem.message);
@@ -80,7 +84,7 @@ function reasonAgainst(picked, corpus) {
   const alone = picked.length === 1 && tasks.has("classify"); // a classifier is compared with counting words
   if (picked.length < 2 && !alone) return "Choose at least two.";
   const shared = new Set(picked.map(({test}) => test)).size === 1 && picked[0].test !== "";
-  return shared || corpus ? "" : "These runs were not measured on the same text: choose a test for them.";
+  return shared || corpus ? "" : UNLIKE;
 }
 
 class ComparePage {
@@ -138,7 +142,7 @@ class ComparePage {
     this.folded = element(
       "details.compare-fold",
       {open: true},
-      element("summary", "Runs and test ", this.chosen),
+      element("summary", "Runs and test", this.chosen),
       this.form,
     );
     root.replaceChildren(pageHead("Compare", LEAD), this.folded, this.result);
@@ -161,7 +165,7 @@ class ComparePage {
   show({runs = "", run = "", corpus = "", limit = "200", beam = "5", job = ""}) {
     const wanted = runs ? runs.split(",") : this.suggested(run);
     const lost = wanted.filter((name) => !this.runs.some((each) => each.name === name));
-    this.lost = lost.length ? `There is no run named ${lost.join(" or ")} here.` : "";
+    this.lost = lost.length ? `There is no run named ${lost.map((name) => `“${name}”`).join(" or ")} here.` : "";
     for (const box of this.boxes) box.firstChild.checked = wanted.includes(box.firstChild.value);
     this.corpus.value = corpus;
     this.limit.value = limit;
@@ -188,7 +192,7 @@ class ComparePage {
     this.why.textContent = [this.lost, why].filter(Boolean).join(" ");
     this.button.disabled = Boolean(why);
     this.chosen.textContent = picked.length
-      ? `${picked.map(({name}) => name).join(", ")} · ${this.corpus.selectedOptions[0]?.textContent ?? ""}`
+      ? `: ${picked.map(({name}) => name).join(", ")} · ${this.corpus.selectedOptions[0]?.textContent ?? ""}`
       : "";
   }
 

@@ -10,7 +10,6 @@ import {explained, legible} from "../pieces/letters.js";
 import {chosenSentence, markUnknown, placeOf, remarks, sentenceChoice, sentenceOf} from "../pieces/question.js";
 import {chosen, usable} from "../pieces/runs.js";
 import {skeleton} from "../pieces/skeleton.js";
-import {trouble} from "../pieces/trouble.js";
 import {chapters, shortWay} from "./learn/chapters.js";
 import {question as questionCard} from "./learn/questions.js";
 import {whyAttention} from "./learn/why.js";
@@ -19,7 +18,7 @@ import {controls, words} from "./learn/controls.js";
 import {guide} from "./learn/guide.js";
 import {card, setup} from "./learn/step.js";
 import {ending} from "./learn/ending.js";
-import {USUAL, beginning} from "./runs/attempt.js";
+import {beginning, textTrouble} from "./runs/attempt.js";
 
 const WHO = {translate: "a translator", tag: "a tagger", classify: "a classifier", language: "a language model"};
 const lead = (task) =>
@@ -35,8 +34,7 @@ export async function mount(root, {values, runs}) {
   const frame = root.appendChild(element("div.learn"));
   frame.append(pageHead("Learn", lead("")));
   const page = new Page(frame, usable(runs, ...tasks));
-  const text = values.text ?? (await beginning(chosen(page.runs, values.run)));
-  await page.update({...values, text});
+  await page.update(values);
   return page;
 }
 
@@ -96,7 +94,7 @@ class Page {
     this.lead.textContent = lead(run.task);
     this.state = {
       run: run.name,
-      text: values.text?.trim() || USUAL,
+      text: values.text?.trim() || (await beginning(run)),
       sentence: placeOf(values),
       ...places,
       side: values.side || "all",
@@ -161,7 +159,9 @@ class Page {
     } catch (problem) {
       this.question = "";
       this.walk = null;
-      this.body.replaceChildren(trouble(problem, () => this.load(question, free)));
+      const run = chosen(this.runs, question.run);
+      const take = (text) => this.change({text});
+      this.body.replaceChildren(textTrouble(problem, {run, again: () => this.load(question, free), take}));
     } finally {
       this.body.removeAttribute("aria-busy");
     }

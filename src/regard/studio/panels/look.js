@@ -12,7 +12,6 @@ import {pageHead} from "../pieces/forms.js";
 import {chosenSentence, placeOf, remarks, sentenceChoice, sentenceOf} from "../pieces/question.js";
 import {chosen, usable} from "../pieces/runs.js";
 import {skeleton} from "../pieces/skeleton.js";
-import {trouble} from "../pieces/trouble.js";
 import {questionForm} from "./look/ask.js";
 import {whatIfBar} from "./look/bar.js";
 import {besideCard} from "./look/beside.js";
@@ -25,7 +24,7 @@ import {SeriesPage} from "./look/series.js";
 import {sentenceCard} from "./look/sentence.js";
 import {sourceCard} from "./look/source.js";
 import {headStrip, strandsOf} from "./look/strip.js";
-import {beginning} from "./runs/attempt.js";
+import {beginning, textTrouble} from "./runs/attempt.js";
 import {hasAttention, opened, readsText, viewOf} from "./look/view.js";
 
 const LEAD =
@@ -259,7 +258,9 @@ class Look {
     this.choice.hidden = true;
     this.remarks.replaceChildren();
     this.bar.show(undefined, {text: this.values.text.trim(), edits});
-    this.news.replaceChildren(trouble(problem, () => this.load()));
+    const take = (text) => this.asked({run: this.run.name, text, target: "", rank: ""});
+    const about = {run: this.run, again: () => this.load(), take: edits.length ? undefined : take};
+    this.news.replaceChildren(textTrouble(problem, about));
   }
 
   leave() {

@@ -8,15 +8,23 @@ import {shortcut} from "../keys.js";
 import {announce} from "../pieces/announce.js";
 import {field, pageHead} from "../pieces/forms.js";
 import {named} from "../pieces/glossary.js";
-import {chosenSentence, folding, placeOf, remarks, saidRun, saidText, sentenceChoice} from "../pieces/question.js";
+import {
+  chosenSentence,
+  folding,
+  oneLine,
+  placeOf,
+  remarks,
+  saidRun,
+  saidText,
+  sentenceChoice,
+} from "../pieces/question.js";
 import {chosen, runPicker, usable} from "../pieces/runs.js";
 import {percent} from "../pieces/scales.js";
 import {skeleton} from "../pieces/skeleton.js";
-import {trouble} from "../pieces/trouble.js";
 import {drawing} from "./map/drawing.js";
 import {measureOf, openedInside, prepared, readPlace, wayTo} from "./map/model.js";
 import {scenes} from "./map/scenes.js";
-import {beginning} from "./runs/attempt.js";
+import {beginning, textTrouble} from "./runs/attempt.js";
 
 const LEAD =
   "The model that is loaded, with your sentence inside it. Choose a part to go into it: a layer, a head, one product.";
@@ -28,8 +36,7 @@ export async function mount(root, {values, runs}) {
   await sheet("panels/map.css");
   root.append(pageHead("Map", LEAD));
   const page = new MapPage(root, usable(runs, ...tasks));
-  const text = values.text ?? (await beginning(chosen(page.runs, values.run)));
-  await page.update({...values, text});
+  await page.update(values);
   return {update: (next) => page.update(next), leave: () => page.leave()};
 }
 
@@ -105,13 +112,15 @@ class MapPage {
   }
 
   async update(values) {
-    const {name} = chosen(this.runs, values.run);
-    this.values = {...values, run: name};
+    const run = chosen(this.runs, values.run);
+    const {name} = run;
+    const text = values.text?.trim() || (await beginning(run));
+    this.values = {...values, run: name, text};
     this.run.value = name;
-    if (document.activeElement !== this.text) this.text.value = values.text ?? "";
-    this.form.fold(saidRun(name), saidText(values.text ?? ""));
+    if (document.activeElement !== this.text) this.text.value = oneLine(text);
+    this.form.fold(saidRun(name), saidText(text));
     const place = placeOf(values);
-    const body = {run: name, text: (values.text ?? "").trim(), ...chosenSentence(place)};
+    const body = {run: name, text, ...chosenSentence(place)};
     const asked = JSON.stringify(body);
     if (asked !== this.question) {
       this.model = null;
@@ -135,7 +144,8 @@ class MapPage {
       this.show(this.model.byName.has(part) ? (values.at ?? "") : "");
     } catch (problem) {
       this.body.hidden = true;
-      this.news.replaceChildren(trouble(problem, () => this.update(this.values)));
+      const take = (other) => this.change({text: other, sentence: "", at: ""});
+      this.news.replaceChildren(textTrouble(problem, {run, again: () => this.update(this.values), take}));
     }
   }
 

@@ -10,7 +10,7 @@ import {AROUND, folding, remarks, saidRun} from "../pieces/question.js";
 import {chosen, ofWords, runPicker, usable} from "../pieces/runs.js";
 import {skeleton} from "../pieces/skeleton.js";
 import {trouble} from "../pieces/trouble.js";
-import {examplesFor} from "./meaning/examples.js";
+import {examplesFor, ownExamples} from "./meaning/examples.js";
 import {results} from "./meaning/results.js";
 import {has, sentenceList} from "./meaning/sentences.js";
 
@@ -118,7 +118,10 @@ class Page {
   /** The address says what to show. */
   async update(values) {
     const run = chosen(this.runs, values.run);
-    const examples = examplesFor(run);
+    const mine = (this.visit = (this.visit ?? 0) + 1);
+    if (!this.body.childElementCount) this.body.replaceChildren(skeleton("page"));
+    const examples = [...(await ownExamples(run)), ...examplesFor(run)];
+    if (mine !== this.visit) return;
     const first = examples[0] ?? {word: "", control: "", sentences: []};
     this.offer(examples);
     const named = values.word !== undefined;
@@ -146,7 +149,10 @@ class Page {
       control: control || null,
       neighbours: NEIGHBOURS,
     };
-    if (JSON.stringify([question, rows]) === this.question) return this.shown?.go(this.state);
+    if (JSON.stringify([question, rows]) === this.question) {
+      this.shown?.go(this.state);
+      return;
+    }
     await this.load(question, rows);
   }
 

@@ -47,7 +47,7 @@ class RunsPage {
     this.place.replaceChildren(
       ...[
         missing
-          ? element("p.warning", "There is no run named ", element("bdi", name), " here. These are all there are:")
+          ? element("p.warning", "There is no run named “", element("bdi", name), "” here. These are all there are:")
           : null,
         element(
           "table.all-runs",
@@ -67,7 +67,7 @@ class RunsPage {
 
   rowsOf(run) {
     const open = run.name === this.values.run;
-    const row = runRow(run, {open, ontoggle: () => this.toggle(run)});
+    const row = runRow(run, {runs: this.runs, open, ontoggle: () => this.toggle(run)});
     if (!open) return [row];
     this.more = runMore(run, {
       runs: this.runs,

@@ -4,6 +4,7 @@ import {get} from "../api.js";
 import {link, read, write} from "../address.js";
 import {element, sheet} from "../element.js";
 import {pageHead} from "../pieces/forms.js";
+import {chosen, ofWords, usable} from "../pieces/runs.js";
 import {trouble} from "../pieces/trouble.js";
 import {demoButton, trainingForm} from "./train/form.js";
 import {trainingsTable} from "./train/runs.js";
@@ -61,6 +62,7 @@ class TrainPage {
     const taught = values.teach !== undefined || Boolean(again?.request?.base);
     const about = {taken: trainings.map(({run}) => run), again, onstart: (run) => this.open({run})};
     const form = taught ? teachForm(values, {...about, runs: this.runs}) : trainingForm(values, about);
+    const pupil = chosen(ofWords(usable(this.runs)), "");
     const first = trainings.length === 0;
     const asked = values.name === "demo"; // other pages send people here for the demo
     this.root.replaceChildren(
@@ -77,12 +79,16 @@ class TrainPage {
           : null,
         most && (first || asked) ? demoButton({first, onstart: (run) => this.open({run}), taken: trainings}) : null,
         table.node,
-        most && this.runs.length && !values.again
+        most && pupil && !values.again
           ? element(
               "p",
               taught
                 ? element("a", {href: link("train", {})}, "Train a new model instead")
-                : element("a", {href: link("train", {teach: ""})}, "Teach a model that is here, on your own text"),
+                : element(
+                    "a",
+                    {href: link("train", {teach: pupil.name})},
+                    "Teach a model that is here, on your own text",
+                  ),
             )
           : null,
         !most

@@ -5,8 +5,7 @@ import {latest} from "../api.js";
 import {element, sheet} from "../element.js";
 import {field, pageHead} from "../pieces/forms.js";
 import {language, ofWords, remember, runPicker, usable} from "../pieces/runs.js";
-import {trouble} from "../pieces/trouble.js";
-import {examplesOf} from "./runs/attempt.js";
+import {examplesOf, textTrouble} from "./runs/attempt.js";
 import {outputPane} from "./translate/output.js";
 import {cut, recall, recallCut, translateAll, unitsOf} from "./translate/sentences.js";
 import {sourceField} from "./translate/source.js";
@@ -181,12 +180,16 @@ class Translate {
     const shown = this.panes.filter(({run}) => run);
     try {
       const {name} = this.panes[0].run;
-      if (!recallCut(text, name)) shown.forEach(({view}) => view.stale());
+      if (!recallCut(text, name))
+        shown.forEach(({ask, view}) => {
+          ask.stop(); // what it would draw belongs to the text before
+          view.stale();
+        });
       const sentences = await this.cutting((signal) => cut(text, name, {signal}));
       if (!sentences) return;
       this.sentences = sentences;
     } catch (problem) {
-      this.panes[0].view.problem(trouble(problem, () => this.translate()));
+      this.panes[0].view.problem(textTrouble(problem, {run: this.panes[0].run, again: () => this.translate()}));
       return;
     }
     this.spread();
@@ -218,7 +221,7 @@ class Translate {
       pane.view.time(taken);
     } catch (problem) {
       this.draw(pane, {busy: false});
-      pane.view.problem(trouble(problem, () => this.fill(pane)));
+      pane.view.problem(textTrouble(problem, {run: pane.run, again: () => this.fill(pane)}));
     }
   }
 

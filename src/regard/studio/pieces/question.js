@@ -33,10 +33,15 @@ export function folding(form) {
   return Object.defineProperty(node, "folded", {get: () => form.hidden});
 }
 
+/** A text for a field of one line, which would join the words around a line's end. */
+export const oneLine = (text) => text.replace(/\s+/g, " ");
+
 /** The parts of that line: which run, and the text. */
 export const saidRun = (name) => element("span.chip", element("bdi", name));
 export const saidText = (text) =>
-  isVectors(text) ? element("span.said", called(text)) : element("span.said", {dir: "auto", title: text}, text);
+  isVectors(text)
+    ? element("span.said", called(text))
+    : element("span.said", {dir: "auto", title: text}, oneLine(text));
 
 /**
  * The sentences of a text, as buttons; one of them is looked at. Hidden where there is only one.
@@ -90,7 +95,7 @@ export function remarks({unknown = [], warning = ""} = {}) {
 }
 
 export const AROUND = /^[\p{P}\p{S}]+|[\p{P}\p{S}]+$/gu; // marks around a word
-const bare = (word) => word.replace(AROUND, "") || word;
+export const bare = (word) => word.replace(AROUND, "") || word;
 
 /** A wavy line under the words of a line that the run has never seen. */
 export function markUnknown(line, unknown = []) {

@@ -20,7 +20,7 @@ export const TASKS = {
  * @typedef {{name: string, state: string, note: string, task: string, preset: string, architecture: string,
  *   parameters: number | null, score: number | null, score_name: string, changed: number, corpus: string, test: string,
  *   origin: string, languages: {source: string, target: string} | null, best: boolean, pinned: boolean, fixed: boolean,
- *   vectors: boolean}} Run  `vectors`: it reads numbers, pictures or sounds
+ *   vectors: boolean, built_in: boolean}} Run  `vectors`: it reads numbers, pictures or sounds
  */
 
 /** Runs that a page can use: those with weights, of some tasks; without any named, of every task. */
@@ -56,17 +56,17 @@ export function chosenRun(runs, tasks, name = "", wordsOnly = false) {
 }
 
 function lacking(run, name, tasks, wordsOnly) {
-  if (!run) return {missing: "absent", sentence: `There is no run named ${name} here.`};
-  if (run.parameters == null) return {missing: "untrained", sentence: `${name} has not learned anything yet.`};
+  if (!run) return {missing: "absent", sentence: `There is no run named “${name}” here.`};
+  if (run.parameters == null) return {missing: "untrained", sentence: `“${name}” has not learned anything yet.`};
   if (wordsOnly && run.vectors)
     return {
       missing: "unfit",
-      sentence: `${name} reads numbers, pictures or sounds; this page is for a run that reads words.`,
+      sentence: `“${name}” reads numbers, pictures or sounds; this page is for a run that reads words.`,
     };
   const needed = tasks.map((task) => TASKS[task].does).join(" or ");
   return {
     missing: "unfit",
-    sentence: `${name} ${TASKS[run.task]?.does ?? "does something else"}; this page is for a run that ${needed}.`,
+    sentence: `“${name}” ${TASKS[run.task]?.does ?? "does something else"}; this page is for a run that ${needed}.`,
   };
 }
 
@@ -107,12 +107,17 @@ export function renamed(name, to = "") {
   for (const task of Object.keys(TASKS)) if (remembered(task) === name) remember({task, name: to});
 }
 
-/** Why a page begins with this run; nothing where it does not. A run of the user's own text goes before the built-in. */
-export function reason(run) {
+/**
+ * Why a page begins with this run; nothing where it does not, nor where no other does the same. A run of the user's own
+ * text goes before the built-in.
+ * @param {Run | undefined} run  @param {Run[]} runs all that it is one of
+ */
+export function reason(run, runs) {
   if (!run) return "";
   if (remembered(run.task) === run.name) return "your last choice";
   if (run.pinned) return "pinned";
-  if (!run.best) return "";
+  const same = (other) => other.task === run.task && pair(other.languages) === pair(run.languages);
+  if (!run.best || runs.filter(same).length < 2) return "";
   return run.built_in || run.origin ? "the best here" : "the best on your text";
 }
 
@@ -130,7 +135,7 @@ export function runPicker({runs, value, onchange, label = "Run", none = ""}) {
   const find = () => runs.find((run) => run.name === select.value);
   const show = (name) => {
     select.value = name ?? "";
-    note.textContent = [none ? "" : reason(find()), describe(find())].filter(Boolean).join(" · ");
+    note.textContent = [none ? "" : reason(find(), runs), describe(find())].filter(Boolean).join(" · ");
   };
   select.addEventListener("change", () => {
     if (!none) remember(find());

@@ -26,7 +26,7 @@ export const TERMS = [
   ["AER", "Alignment error rate: how far the words that attention links are from the right ones, 0 to 1; lower is better."],
   ["log-probability", "The logarithm of a probability: 0 is certain, −0.7 is one half, −4.6 one in a hundred. They add up along a sentence."],
   ["validation text", "Text that the model does not learn from; scores are measured on it."],
-  ["piece", "What a text is cut into for the model: a word, or a part of one."],
+  ["piece", "What a text is cut into for the model: a word, or a part of one. ▁ is the space before it, ‿ stands where there is none; ⇧ says that the next word has a capital letter, ⇪ that all its letters are capitals."],
   ["special token", "A piece that is no text: the beginning or the end of a sentence."],
   ["length penalty", "How much a search favours long outputs; without it, short ones would win too often."],
   ["checkpoint", "The weights of a model at one moment of its training."],

@@ -2,7 +2,7 @@
 
 import {element} from "../../element.js";
 import {field, segmented} from "../../pieces/forms.js";
-import {folding, saidRun, saidText} from "../../pieces/question.js";
+import {folding, oneLine, saidRun, saidText} from "../../pieces/question.js";
 import {runPicker} from "../../pieces/runs.js";
 
 const SIDES = [
@@ -57,7 +57,7 @@ export function controls(runs, change) {
   node.show = (state, model) => {
     if (document.activeElement !== text) question.fold(saidRun(state.run), saidText(state.text));
     picker.value = state.run;
-    if (document.activeElement !== text) text.value = state.text;
+    if (document.activeElement !== text) text.value = oneLine(state.text);
     layer.show(layersOf(model, state.side), state.layer);
     head.show(headsOf(model, state.side), state.head);
     side.replaceChildren(sides(model, state.side, (value) => change({side: value})));

@@ -20,7 +20,7 @@ export function ending({walk, path, story, state, model, task}, go) {
   const higher = Number.isFinite(layers) && walk.layer + 1 < layers;
   const unseen =
     Number.isFinite(layers) && layers > 1
-      ? ` The other ${layers === 2 ? "layer does" : `${layers - 1} layers do`} the same with weights of their own.`
+      ? ` The other ${layers === 2 ? "layer does the same with weights of its" : `${layers - 1} layers do the same with weights of their`} own.`
       : "";
   return element(
     "section.ending.card",

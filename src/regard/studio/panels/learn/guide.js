@@ -44,9 +44,10 @@ function mark(links, name, folded) {
     else link.removeAttribute("aria-current");
   }
   const link = links.get(name);
-  const box = folded.querySelector("nav");
+  const box = narrow.matches ? folded.querySelector("nav") : folded;
   if (link && box.scrollHeight > box.clientHeight) {
-    const top = link.offsetTop - box.offsetTop; // only the box moves, never the page
+    // only the box moves, never the page
+    const top = link.getBoundingClientRect().top - box.getBoundingClientRect().top + box.scrollTop;
     if (top < box.scrollTop || top > box.scrollTop + box.clientHeight - 40) box.scrollTop = top - box.clientHeight / 2;
   }
 }

@@ -3,11 +3,11 @@
 import {get, latest} from "../../api.js";
 import {element} from "../../element.js";
 import {field} from "../../pieces/forms.js";
-import {folding, saidRun, saidText} from "../../pieces/question.js";
+import {folding, oneLine, saidRun, saidText} from "../../pieces/question.js";
 import {runPicker} from "../../pieces/runs.js";
 import {trouble} from "../../pieces/trouble.js";
 import {called, fileButton, isVectors} from "../../pieces/vectors.js";
-import {EXAMPLES, examplesOf} from "../runs/attempt.js";
+import {offered} from "../runs/attempt.js";
 
 const RANKS = ["the best", "the second best", "the third", "the fourth", "the fifth"];
 
@@ -48,9 +48,9 @@ export function questionForm({runs, onask}) {
       checkpoint: checkpoint.value,
     });
   const examples = element("p.examples");
-  const offer = async ({name, corpus}) => {
-    const texts = corpus?.startsWith("fable:") ? EXAMPLES : (await examplesOf(name)).slice(0, EXAMPLES.length);
-    if (run.value !== name) return;
+  const offer = async (one) => {
+    const texts = await offered(one);
+    if (run.value !== one.name) return;
     examples.replaceChildren(
       element("span.note", "Try "),
       ...texts.map((each) =>
@@ -119,7 +119,7 @@ export function questionForm({runs, onask}) {
     },
     show(chosen, values) {
       run.value = chosen.name;
-      if (document.activeElement !== text) text.value = values.text ?? "";
+      if (document.activeElement !== text) text.value = oneLine(values.text ?? "");
       target.value = values.target ?? "";
       rank.value = RANKS[values.rank] ? values.rank : "0";
       checkpoint.value = values.checkpoint ?? "";

@@ -119,7 +119,8 @@ class Drawing {
     const lines = [...this.scene.querySelectorAll("[data-reads]")].flatMap((reader) =>
       reader.dataset.reads.split(" ").flatMap((name) => {
         const end = find(name);
-        if (!end) return [];
+        const column = reader.closest(".column");
+        if (!end || (column && column === end.closest(".column"))) return []; // it stands below: a line is there
         const [from, to] = [place(end), place(reader)];
         const shift = name === "context" ? -4 : 4;
         const path = `M${from.right} ${from.y}H${gap + shift}V${to.y}H${to.left}`;

@@ -1,5 +1,10 @@
 // Words with two meanings: the company of the word settles which it is. English sentences are as the built-in corpus has
-// them; other languages are those of imported runs.
+// them; other languages are those of imported runs. A run that learned from the user's own text may know none of them:
+// it begins with a word of that text.
+
+import {bare} from "../../pieces/question.js";
+import {examplesOf} from "../runs/attempt.js";
+import {has} from "./sentences.js";
 
 const ENGLISH = [
   {
@@ -123,4 +128,26 @@ export function examplesFor(run) {
   const first = run?.languages?.source?.split(/[-_]/)[0] ?? (run?.task === "translate" ? "" : "en");
   const code = LONG[first] ?? first;
   return code === "en" ? ENGLISH.map((each) => ({control: "the", ...each})) : (OTHERS[code] ?? []);
+}
+
+const DRAWN = 50; // validation sentences that a word is looked for in
+const TAKEN = 4; // of those that have it
+const LEAST = 4; // letters of a word that is no article
+
+/** A word that several sentences of a run's own validation text have, the longest; none where no word is shared. */
+export async function ownExamples(run) {
+  if (!run || run.corpus?.startsWith("fable:")) return [];
+  const texts = await examplesOf(run.name, DRAWN);
+  const words = new Set(texts.flatMap((text) => text.split(/\s+/).map(bare)));
+  const found = [...words]
+    .filter((word) => word.length >= LEAST)
+    .map((word) => ({word, sentences: texts.filter((text) => has(text, word)).slice(0, TAKEN)}))
+    .filter(({sentences}) => sentences.length === TAKEN)
+    .sort((one, other) => other.word.length - one.word.length);
+  return found.slice(0, 1).map(({word, sentences}) => ({
+    word,
+    about: "in this run's own text",
+    control: [...words].find((other) => other !== word && sentences.every((text) => has(text, other))) ?? "",
+    sentences,
+  }));
 }

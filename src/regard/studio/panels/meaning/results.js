@@ -5,6 +5,7 @@ import {element} from "../../element.js";
 import {segmented} from "../../pieces/forms.js";
 import {HUES, lineChart} from "../../pieces/chart.js";
 import {heatmap} from "../../pieces/heatmap.js";
+import {bare} from "../../pieces/question.js";
 import {neighbours} from "./neighbours.js";
 import {plane} from "./plane.js";
 import {controlsOf, summarise} from "./summary.js";
@@ -55,7 +56,7 @@ class Results {
     this.from = element("div");
     this.axes = element("p.note");
     const control = found.occurrences.some((one) => one.control);
-    const word = this.own[0].word;
+    const word = bare(this.own[0].word);
     return element(
       "div",
       found.translations.length
@@ -169,7 +170,7 @@ class Results {
 
   tell(layer) {
     const {same, different, all, control} = summarise(this.found, layer);
-    const word = this.found.occurrences.find((one) => one.control)?.word;
+    const word = bare(this.found.occurrences.find((one) => one.control)?.word ?? "");
     /** @type {[string, number | null][]} */
     const rows =
       different === null
@@ -238,7 +239,7 @@ class Results {
     return [
       ...found,
       {
-        name: `control: ${occurrences[own].word}${rest.length > 1 ? ", mean" : ""}`,
+        name: `control: ${bare(occurrences[own].word)}${rest.length > 1 ? ", mean" : ""}`,
         hue: 5,
         dashed: true,
         points: line(mean),

@@ -1,5 +1,6 @@
 // A run tried where it stands: a text, examples of the run's own validation text, and the answer as its task has it.
 
+import {link} from "../../address.js";
 import {get, latest, post} from "../../api.js";
 import {element} from "../../element.js";
 import {forecastChart} from "../../pieces/forecast.js";
@@ -16,21 +17,49 @@ export const EXAMPLES = [
 ]; // as the built-in corpus has them
 export const [USUAL] = EXAMPLES;
 const TRIED = 3; // examples that are offered
-const known = new Map(); // run → texts
+const known = new Map(); // run and count → texts
 
-/** Sentences of a run's own validation text; none where it has none. @returns {Promise<string[]>} */
-export async function examplesOf(name) {
-  if (known.has(name)) return known.get(name);
+/**
+ * Sentences of a run's own validation text; none where it has none.
+ * @param {string} name  @param {number} [count] as many as the service finds enough, if not said
+ * @returns {Promise<string[]>}
+ */
+export async function examplesOf(name, count) {
+  const key = `${name} ${count}`;
+  if (known.has(key)) return known.get(key);
   try {
-    const {examples} = await get(`/api/v1/runs/${encodeURIComponent(name)}/examples`);
+    const {examples} = await get(`/api/v1/runs/${encodeURIComponent(name)}/examples${count ? `?count=${count}` : ""}`);
     known.set(
-      name,
+      key,
       examples.map(({text}) => text),
     );
-    return known.get(name);
+    return known.get(key);
   } catch {
     return []; // examples are a convenience: the page works without
   }
+}
+
+/** The few that a page offers: of the built-in corpus those that show much, of any other the run's own. */
+export const offered = async ({name, corpus}) =>
+  corpus?.startsWith("fable:") ? EXAMPLES : (await examplesOf(name)).slice(0, TRIED);
+
+/**
+ * What went wrong with a text. Where the text is refused, asking again cannot help: sentences that the run can read do,
+ * and where the run is gone, another run.
+ * @param {{message: string, status?: number}} problem
+ * @param {{run: import("../../pieces/runs.js").Run, again: () => void, take?: (text: string) => void}} about
+ */
+export function textTrouble(problem, {run, again, take}) {
+  const [refused, gone] = [problem.status === 400, problem.status === 404];
+  const node = trouble(problem, refused || gone ? undefined : again);
+  if (gone) node.append(element("a.button.small", {href: link("runs", {})}, "Choose another run"));
+  if (!refused || !take || run.vectors) return node;
+  offered(run).then((texts) => {
+    if (!texts.length) return;
+    const one = (text) => element("button.small", {dir: "auto", onclick: () => take(text)}, text);
+    node.append(element("p.examples", element("span.note", "Try "), ...texts.map(one)));
+  });
+  return node;
 }
 
 /** What a page about one sentence begins with where the address has none: something that this run can read. */

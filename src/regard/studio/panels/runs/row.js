@@ -37,8 +37,11 @@ function worth({score, score_name: measure}) {
   return LOWER.includes(measure) ? -score : score;
 }
 
-/** @param {import("../../pieces/runs.js").Run} run  @param {{open: boolean, ontoggle: () => void}} about */
-export function runRow(run, {open, ontoggle}) {
+/**
+ * @param {import("../../pieces/runs.js").Run} run
+ * @param {{runs: import("../../pieces/runs.js").Run[], open: boolean, ontoggle: () => void}} about  `runs`: all of them
+ */
+export function runRow(run, {runs, open, ontoggle}) {
   const toggle = (event) => {
     event.preventDefault();
     ontoggle();
@@ -50,7 +53,7 @@ export function runRow(run, {open, ontoggle}) {
   );
   const size = run.parameters == null ? "" : `${count(run.parameters)} parameters`;
   const cell = (label, ...children) => element("td.left", {"data-label": label}, children);
-  const why = reason(run);
+  const why = reason(run, runs);
   return element(
     "tr",
     {"data-run": run.name, class: open ? "open" : null},

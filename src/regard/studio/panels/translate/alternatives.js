@@ -11,6 +11,7 @@ import {number, percent} from "../../pieces/scales.js";
  * @param {(rank: number) => void} onpick  @param {boolean} several whether the text has more sentences
  */
 export function alternatives(run, {source, outputs, aligner}, picked, onpick, several) {
+  const left = isLeft(source, outputs[0]);
   const items = outputs.map((output, rank) => {
     const chosen = rank === Math.min(picked, outputs.length - 1);
     const sure = Math.exp(output.log_probability);
@@ -21,7 +22,9 @@ export function alternatives(run, {source, outputs, aligner}, picked, onpick, se
         {"aria-pressed": String(chosen), onclick: () => onpick(rank)},
         element("span.rank.number", rank + 1),
         element("span.words", {dir: "auto"}, rank ? differing(output, outputs[0]) : output.text || "(nothing)"),
-        element("span.note.number.sure", `${percent(sure)} sure`, bar(sure)),
+        left
+          ? element("span.note.sure", "not translated")
+          : element("span.note.number.sure", `${percent(sure)} sure`, bar(sure)),
       ),
     );
   });
@@ -30,15 +33,22 @@ export function alternatives(run, {source, outputs, aligner}, picked, onpick, se
   return [
     element("h2", outputs.length > 1 ? "Best outputs of " : "The only output of ", element("bdi", run.name), about),
     element("ol.alternatives", items),
-    element(
-      "p.note",
-      element("a", {href: link("beam", deeper)}, "How it searched"),
-      " · ",
-      element("a", {href: link("look", {...deeper, rank: picked || ""})}, "Look inside"),
-    ),
-    details(outputs, aligner),
+    ...(left
+      ? []
+      : [
+          element(
+            "p.note",
+            element("a", {href: link("beam", deeper)}, "How it searched"),
+            " · ",
+            element("a", {href: link("look", {...deeper, rank: picked || ""})}, "Look inside"),
+          ),
+          details(outputs, aligner),
+        ]),
   ];
 }
+
+/** Whether a sentence was left as it is, having no word that the run knows: it was not searched for. */
+const isLeft = (source, {text, log_probability: sum, links}) => text === source && sum === 0 && !links.length;
 
 const bar = (share) => element("span.bar", {"aria-hidden": "true"}, element("i", {style: {width: `${100 * share}%`}}));
 
