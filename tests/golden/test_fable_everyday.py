@@ -108,6 +108,10 @@ def both(clause: Clause, verb: str, thing: NounPhrase | None = None) -> Text:
     return Text([clause, a(do(clause.subject, verb, thing), shared=True)], ["and"], mark=".", capital=True)
 
 
+def rain(**changes: object) -> Clause:
+    return a(Clause(who("it"), LEXICON.weather[0]), **changes)
+
+
 def t(*clauses: Clause | Being, mark: str = ".") -> Text:
     return Text(list(clauses), mark=mark, capital=True)
 
@@ -970,6 +974,43 @@ CASES: list[tuple[Callable[[], Text], str, str, str]] = [
         "The girls left and disappeared.",
         "Les filles sont parties et ont disparu.",
         "लड़कियाँ निकलीं और ग़ायब हुईं।",
+    ),
+    # ── Who said it; rain; home
+    (
+        lambda: Text([do(np("cat"), "sleep")], speech=(np("king"), "say"), reported=True, mark=".", capital=True),
+        "The king said that the cat slept.",
+        "Le roi a dit que le chat a dormi.",
+        "राजा ने कहा कि बिल्ली सोई।",
+    ),
+    (
+        lambda: t(Clause(np("queen"), LEXICON.speech[0], inverted=True)),
+        "Said the queen.",
+        "A dit la reine.",
+        "रानी ने कहा।",
+    ),
+    (
+        lambda: first("if", rain(tense="present"), a(do(who("i"), "sleep"), tense="future")),
+        "If it rains, I will sleep.",
+        "S'il pleut, je dormirai.",
+        "अगर बारिश होती है, तो मैं सोऊँगा।",
+    ),
+    (
+        lambda: t(rain(progressive=True, adjuncts=place("London"))),
+        "It was raining in London.",
+        "Il pleuvait à Londres.",
+        "लंदन में बारिश हो रही थी।",
+    ),
+    (
+        lambda: t(rain(negation="not", contracted=True)),
+        "It didn't rain.",
+        "Il n'a pas plu.",
+        "बारिश नहीं हुई।",
+    ),
+    (
+        lambda: t(a(do(who("we"), "go"), place=adverb("home"))),
+        "We went home.",
+        "Nous sommes allés à la maison.",
+        "हम घर गए।",
     ),
     # ── Titles
     (

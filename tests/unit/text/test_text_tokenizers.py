@@ -24,7 +24,7 @@ from regard.text import (
 )
 from regard.text.subwords import SubwordTokenizer, draw
 from regard.text.tokenizers import size_remarks
-from regard.text.words import JOINER, join_words, space_words, split_words
+from regard.text.words import JOINER, WordTokenizer, join_words, space_words, split_words
 
 LINES = [
     f"{subject} {verb} {thing} ."
@@ -72,6 +72,18 @@ def test_what_is_one_word_stays_one_word() -> None:
         *("well", f"{JOINER}-", f"{JOINER}known", "and", f"{JOINER}/", f"{JOINER}or"),
         *("5m", f"{JOINER}.", "a", f"{JOINER}."),
     ]
+
+
+def test_what_follows_an_elided_word_is_glued_to_it_with_or_without_a_joiner() -> None:
+    """A vocabulary that has *aider* alone reads m'aider as m' aider, and a model writes it so."""
+    tokenizer = WordTokenizer.learn(["il veut aider", "il m'a vu"])
+    ids = tokenizer.encode("il veut m'aider")
+    assert tokenizer.decode(ids) == "il veut m'aider"
+    assert join_words(["m'", "aider", "!"]) == "m'aider !"
+    assert tokenizer.word_of(["il", "m'", "aider", "vu"]) == [0, 1, 1, 2]
+    assert join_words(split_words("the dogs' house, rock 'n' roll, d' Artagnan")) == (
+        "the dogs' house, rock 'n' roll, d' Artagnan"
+    )
 
 
 def test_a_joiner_in_the_text_is_not_taken_for_the_mark() -> None:
