@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from regard.fable.clauses import (
-    BACKGROUND,
+from regard.fable.clauses import BACKGROUND, TENSES
+from regard.fable.context import ContextComposer
+from regard.fable.determiners import (
     DEFINITE,
     FREE,
     GROUPS,
     ONE,
     SOME,
-    TENSES,
-    Composer,
     beside,
     nobodys,
     possessor,
@@ -43,7 +42,7 @@ SELVES: tuple[Person, ...] = ("i", "he", "he", "she", "she")  # who can have a j
 ANYBODY: tuple[Person, ...] = ("i", "i", "he", "she", "we", "you", "they")
 
 
-class Author(Composer):
+class Author(ContextComposer):
     """`riddles` is the share of clauses of the right length that are made riddles, beside those that come up anyway;
     `unknown` the share of sentences with an invented word."""
 

@@ -12,57 +12,41 @@ that clause; and a possessive that can mean the subject does mean it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
+from regard.fable.determiners import (
+    DEFINITE,
+    EVENTS,
+    FREE,
+    HEADS,
+    KNOWN,
+    NUMBER,
+    ONE,
+    Determiners,
+    beside,
+    nobodys,
+    owning,
+    possessor,
+)
 from regard.fable.forms.english import NUMERALS, comparative
-from regard.fable.lexicon import Adjective, Adverb, Context, Noun, Tense, Verb
+from regard.fable.lexicon import Adjective, Adverb, Noun, Tense, Verb
 from regard.fable.pools import FEELINGS, Acts, Place, Pools
 from regard.fable.syntax import (
     GENERIC,
     PARTITIVE,
-    POSSESSIVES,
     Adjunct,
     Asked,
     Clause,
     Coordination,
-    Determiner,
     Modal,
     Negation,
     NounPhrase,
     Person,
     Pronoun,
     Subject,
-    Text,
 )
 
 Item = TypeVar("Item")
-NUMBER = "a number"  # stands for a number, which is drawn each time
-
-
-class Determiners(NamedTuple):
-    """What a noun phrase may begin with, each as often as it should come up; `own` is the possessive of the subject."""
-
-    singular: tuple[Determiner, ...]
-    plural: tuple[Determiner, ...]
-    mass: tuple[Determiner, ...]
-    own: str = ""
-
-
-FREE = Determiners(
-    singular=("the",) * 20 + ("a",) * 10 + ("this",) * 3 + ("every", "every", "my", "my", *POSSESSIVES),
-    plural=("the",) * 12 + ("this", "this", *POSSESSIVES, "two", "three", NUMBER, NUMBER, NUMBER, "some", "several"),
-    mass=("the",) * 14 + ("this", "some", "some", "some", *POSSESSIVES),
-)
-DENIABLE = ("the",) * 14 + ("this", "this", "my", *POSSESSIVES)
-DEFINITE = Determiners(DENIABLE, DENIABLE, DENIABLE)  # in negated clauses
-EVENTS = Determiners(("the",) * 5 + ("this", "every", "a"), ("the",), ("the",))
-HEADS = Determiners(("the", "the", "a"), ("the",), ("the",))  # before a relative clause
-KNOWN = Determiners(("the",), ("the",), ("the",))  # before a relative clause in a negated clause
-SOME = Determiners(("a",), ("two", "three", NUMBER, NUMBER, "some", "several"), ("some",))  # after *there is*
-OWNERS = ("the",) * 7 + ("this", "my", "your", "our")
-ONE = frozenset({"the", "a", "this", "every", "", *POSSESSIVES})  # before a singular
-OWN: dict[Person, str] = {"i": "my", "we": "our", "you": "your", "he": "his", "she": "her", "they": "their"}
 TENSES: tuple[Tense, ...] = ("past",) * 11 + ("present",) * 5 + ("future",) * 4
 PEOPLE: tuple[Person, ...] = ("i", "i", "i", "he", "he", "she", "she", "we", "we", "you", "you", "they")
 OTHERS: tuple[Person, ...] = ("he", "she", "they", "we", "you", "i")  # the subject of a relative clause
@@ -86,48 +70,7 @@ GOING = frozenset({"come", "return", "travel", "go", "walk", "run", "fly", "flee
 HEADING = frozenset({"go", "come", "return"})  # … to the market
 HOMEWARD = GOING | {"arrive", "stay"}  # … home
 PLACED = frozenset({"go", "live"})  # verbs that need a place
-GROUPS = frozenset({"family", "team", "crowd", "army"})  # neither he nor she
 BLOCKED: dict[Asked, str] = {"when": "time", "where": "place", "how": "manner"}
-
-
-@cache
-def without(determiners: Determiners, words: frozenset[str], own: str = "") -> Determiners:
-    """The same without some words; `own` is the possessive of the subject."""
-    singular, plural, mass = (tuple(word for word in group if word not in words) for group in determiners[:3])
-    return Determiners(singular, plural, mass, own)
-
-
-def nobodys(determiners: Determiners) -> Determiners:
-    """Without possessives: not "my house of the king"."""
-    return without(determiners, frozenset(POSSESSIVES))
-
-
-@cache
-def owning(determiners: Determiners) -> Determiners:
-    """The determiners of an owner, beside a noun with these."""
-    words = tuple(word for word in OWNERS if word != determiners.own)
-    return Determiners(words, words, words, determiners.own)
-
-
-def possessor(subject: Subject) -> str:
-    """The possessive that means the subject; empty if none certainly does."""
-    if isinstance(subject, Pronoun):
-        return OWN.get(subject.word, "")
-    if isinstance(subject, Coordination):
-        return "their" if subject.first.noun.human else ""
-    noun = subject.noun
-    if not noun.human or noun.feminine_french != noun.feminine_hindi or noun.name in GROUPS:
-        return ""
-    return "their" if subject.plural else "her" if noun.feminine_french else "his"
-
-
-@cache
-def beside(own: str, determiners: Determiners) -> Determiners:
-    """The determiners of other noun phrases in the clause: a possessive means the subject, me, you or us."""
-    allowed = {"my", "your", "our", own} - ({"our"} if own == "my" else {"my"} if own == "our" else set())
-    if own in {"my", "your", "our"}:
-        allowed |= {"his", "her", "their"}
-    return without(determiners, frozenset(POSSESSIVES) - allowed, own)
 
 
 def clause_words(clause: Clause) -> int:
@@ -688,87 +631,3 @@ class Composer:
             slots.append(("place", pools.homeward if verb.name in HOMEWARD else pools.place_adverbs))
         for role, adverbs in self.sample(slots, count):
             setattr(clause, role, self.common(adverbs))
-
-    # ── Words whose meaning depends on the context ─────────────────────────────────────────────────
-
-    def reference(self, size: int, tense: Tense, *, riddle: bool = False) -> Text | None:
-        """the bear ate the pear because it was delicious: the adjective fits only one of them, so *it* is that one.
-
-        Often number or person say it already (*the king … it*, *the bears … it*); if not, *it* is more often the
-        object. In a riddle only the adjective says it, and both are equally likely.
-        """
-        people = not riddle and self.draw() < 0.4
-        subject = self.fresh(self.pools.humans if people else self.pools.animals)
-        verb = self.common(self.pools.acts[subject].upon)
-        spare = size - clause_words(Clause(None, verb, tense)) - 8
-        if not 0 <= spare <= 5:
-            return None
-        doer, patient, degree = self.spread(spare)
-        agent = self.simple(subject, 2 + doer, FREE)
-        theme = self.simple(self.fresh(self.pools.patients[verb]), 2 + patient, beside(possessor(agent), FREE))
-        if riddle and (theme.plural != agent.plural or theme.noun.human):
-            return None
-        referent, other = (agent, theme) if self.draw() < (0.5 if riddle else 0.4) else (theme, agent)
-        reasons = self.reasons(referent, other)
-        if not reasons:
-            return None
-        pronoun = Pronoun("they" if referent.plural else "it", referent)
-        background: Tense = "past" if tense == "past" else "present"
-        because = Clause(pronoun, self.common(reasons), background)
-        if degree:
-            because.degree = self.common(self.pools.degrees)
-        return Text([Clause(agent, verb, tense, object=theme), because], ["because"])
-
-    def spread(self, spare: int) -> tuple[int, int, int]:
-        """Up to two more words for each noun phrase and one for the adjective."""
-        doer = max(0, spare - 3) + self.up_to(min(2, spare) - max(0, spare - 3))
-        left = spare - doer
-        patient = max(0, left - 1) + self.up_to(min(2, left) - max(0, left - 1))
-        return doer, patient, left - patient
-
-    def reasons(self, referent: NounPhrase, other: NounPhrase) -> list[Adjective]:
-        """The adjectives that fit only the referent."""
-        qualities = self.pools.qualities
-        rival = other.plural == referent.plural and (other.plural or not other.noun.human)
-        if referent.noun.human and not referent.plural:
-            return []
-        words = qualities[other.noun].words if rival else frozenset[str]()
-        said = {adjective.english for adjective in referent.adjectives}
-        return [
-            adjective
-            for adjective in qualities[referent.noun].reasons
-            if adjective.english not in words and adjective.english not in said
-        ]
-
-    def ambiguous(self, size: int, tense: Tense) -> Text | None:
-        """the fisherman slept near the bank: the words around it say which sense is meant."""
-        context = self.pick(self.pools.lexicon.contexts)
-        verb = self.pick(context.verbs)
-        phrases = 2 + bool(context.objects and context.prepositions)
-        spare = size - clause_words(Clause(None, verb, tense)) - 2 * phrases - bool(context.prepositions)
-        if not 0 <= spare <= 2 * phrases + 1:
-            return None
-        timed = spare == 2 * phrases + 1 or (spare > 0 and self.draw() < 0.2)
-        clause = self.settled(context, verb, tense, spare - timed)
-        if timed:
-            clause.time = self.pick(self.pools.times[tense])
-        return Text([clause])
-
-    def settled(self, context: Context, verb: Verb, tense: Tense, spare: int) -> Clause:
-        """The clause of a context, with `spare` adjectives in its noun phrases."""
-        nouns = [self.fresh(context.subjects), context.word]
-        if context.objects and context.prepositions:
-            nouns.insert(1, self.fresh(context.objects))
-        sizes = [2] * len(nouns)
-        for _ in range(spare):
-            open_places = [index for index, size in enumerate(sizes) if size < 4]
-            sizes[self.pick(open_places)] += 1
-        subject = self.simple(nouns[0], sizes[0], FREE)
-        clause = Clause(subject, verb, tense)
-        allowed = self.beside(clause)
-        others = [self.simple(noun, size, allowed) for noun, size in zip(nouns[1:], sizes[1:], strict=True)]
-        if context.prepositions:
-            clause.adjuncts = (Adjunct(self.pick(context.prepositions), others.pop()),)
-        if others:
-            clause.object = others[0]
-        return clause
