@@ -54,6 +54,7 @@ def package(run: Path, out: Path, *, command: str, changed: Sequence[str] = ()) 
         pack(run, archive, half=True)
         unpack(archive, slim)
         thin(slim / "log.jsonl")
+        (slim / "README.md").unlink(missing_ok=True)  # `regard card` writes it
         about = describe(Run.open(slim), command=command, changed=changed)
         (slim / "about.json").write_text(json.dumps(about, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
         if size(slim) > LARGEST:

@@ -27,6 +27,7 @@ from regard.settings import DataSettings, Settings
 from regard.settings.languages import Languages, languages_of, matching, name_of
 from regard.tasks.load import load
 from regard.text.tokenizers import learn
+from regard.text.words import space_words
 from serving import CAT
 
 
@@ -48,11 +49,12 @@ def test_a_service_that_is_about_to_end_says_so_and_answers(client: TestClient) 
     state = client.app.state  # type: ignore[attr-defined]
     state.draining = True
     try:
-        assert client.get("/health").status_code == 503
+        assert client.get("/health").status_code == client.head("/health").status_code == 503
         assert client.get("/languages").headers["Connection"] == "close"
     finally:
         state.draining = False
     assert client.get("/health").json() == {"status": "ok"}
+    assert client.head("/health").status_code == 200
 
 
 def test_a_translation_has_the_translators_words_and_links(client: TestClient, runs: Path) -> None:
@@ -65,7 +67,7 @@ def test_a_translation_has_the_translators_words_and_links(client: TestClient, r
         links = expected.alignment(rank)
         assert [(link["target"], link["source"]) for link in output["links"]] == [link[3:] for link in links]
         assert [link["weight"] for link in output["links"]] == pytest.approx([link.weight for link in links], abs=1e-4)
-        assert output["words"] == output["text"].split()
+        assert output["words"] == space_words(output["text"])
         assert output["log_probability"] == pytest.approx(expected.outputs[rank].log_probability, abs=1e-3)
     assert first["aligner"].startswith("cross-attention")
     assert second["outputs"][0]["text"] == ""

@@ -216,6 +216,7 @@ async def detect(request: Request) -> list[Detection]:
     return found[0]
 
 
+@router.head("/health", include_in_schema=False)  # for who only wants to know whether it answers
 @router.get("/health")
 async def health(request: Request) -> dict[Literal["status"], Literal["ok"]]:
     """Whether the service answers, and is not about to end."""
