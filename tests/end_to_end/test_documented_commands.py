@@ -352,8 +352,8 @@ HINTS: dict[str, list[str] | str] = {
     ],
     "regard train --resume {}, or choose another --out": ["regard train --resume runs/demo"],
     "regard train settings.toml --out again": ["regard train settings.toml --out again"],
-    'regard translate {} "The old bank near the river was quiet."': [
-        'regard translate runs/demo "The old bank near the river was quiet."'
+    'regard translate {} "The old fisherman slept near the bank."': [
+        'regard translate runs/demo "The old fisherman slept near the bank."'
     ],
     'regard translate {} "…"': ['regard translate runs/demo "…"'],
     'regard translate {} "…" decode.engine={} uses it': [

@@ -56,7 +56,7 @@ def demo(
         print(f"{source}\n  → {text}")
     shown.tell(
         f"try next:\n  open {out / REPORT} in a browser: its scores, its mistakes, and a look inside\n"
-        f'  regard translate {out} "The old bank near the river was quiet."\n'
+        f'  regard translate {out} "The old fisherman slept near the bank."\n'
         f"  regard studio {out.parent}\n  regard train bahdanau --corpus fable:fr --time 2m"
     )
     return 0
