@@ -482,15 +482,17 @@ class Composer:
         return True
 
     def objective(self, clause: Clause, verb: Verb) -> Pronoun | None:
-        """me, you, him, her, it, us, them: somebody else than the subject. *It* and *them* may be things, so the verb
-        must have one sense only."""
+        """me, him, them; *it* and *them* may be things, so a verb must have one sense only to go with them."""
         plain = verb not in self.pools.puzzling
         if "human" not in verb.objects:
             return Pronoun(self.pick(("it", "it", "they"))) if plain else None
+        return self.somebody_else(clause, () if plain else ("they",))
+
+    def somebody_else(self, clause: Clause, barred: tuple[Person, ...] = ()) -> Pronoun:
+        """me, you, him, her, us or them: not the subject."""
         subject = clause.subject.word if isinstance(clause.subject, Pronoun) else ""
-        barred = {"i": {"i", "we"}, "we": {"i", "we"}}.get(subject, {subject})
-        barred |= set() if plain else {"they"}
-        return Pronoun(self.pick([person for person in THEM if person not in barred]))
+        same = {"i", "we"} if subject in {"i", "we"} else {subject}
+        return Pronoun(self.pick([person for person in THEM if person not in {*same, *barred}]))
 
     def compare(self, clause: Clause, adjective: Adjective, spare: int) -> bool:
         """… is bigger than the dog, with all the words that are left."""
@@ -514,7 +516,7 @@ class Composer:
         assert isinstance(clause.predicate, Verb), "only a verb has a recipient"
         pronoun = None
         if isinstance(clause.object, NounPhrase) and self.draw() < 0.5:
-            pronoun = self.objective(clause, self.pools.lexicon.verb("help"))
+            pronoun = self.somebody_else(clause)
         clause.dative = not isinstance(clause.object, Pronoun) and clause.predicate.name in DATIVE
         clause.dative = clause.dative and self.draw() < (0.8 if pronoun else 0.4)
         if pronoun or self.draw() < 0.25:
