@@ -232,7 +232,7 @@ def test_every_preset_learns(preset: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(("task", "preset"), [("language", "gru"), ("tag", "lstm"), ("classify", "transformer-tiny")])
 def test_every_task_learns(task: str, preset: str, tmp_path: Path) -> None:
     notes = small.Notes()
-    overrides = ("train.steps=60", "train.validate_every=10", "train.rate=0.01", "train.smoothing=0.0")
+    overrides = ("train.steps=90", "train.validate_every=10", "train.rate=0.01", "train.smoothing=0.0")
     start(tmp_path / "run", small.settings(preset, f"task={task}", *overrides), notes)
     assert notes.validations[-1].loss < notes.validations[0].loss - 0.02
     assert notes.validations[-1].name == {"language": "perplexity"}.get(task, "accuracy")

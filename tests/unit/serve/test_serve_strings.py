@@ -277,10 +277,10 @@ def test_a_token_is_needed_to_translate_a_file_and_not_to_fetch_it(tmp_path_fact
 
 @pytest.mark.usefixtures("with_demo")
 def test_a_verb_translates_a_file_of_strings(tmp_path: Path, capsys: Capture) -> None:
-    (tmp_path / "a.po").write_text('msgid "The %s ate the mouse."\nmsgstr ""\n', encoding="utf-8")
+    (tmp_path / "a.po").write_text('msgid "The cat saw %s."\nmsgstr ""\n', encoding="utf-8")
     assert cli(["translate", "demo", "--file", str(tmp_path / "a.po"), "--out", str(tmp_path / "fr.po")]) == 0
     assert "1 text, 0 unchanged" in capsys.readouterr().err
-    assert 'msgstr "Le %s a mangé la souris."' in (tmp_path / "fr.po").read_text(encoding="utf-8")
+    assert 'msgstr "Le chat a vu %s."' in (tmp_path / "fr.po").read_text(encoding="utf-8")
     assert cli(["translate", "demo", "text", "--file", str(tmp_path / "a.po")]) == 2
     assert "is translated as a whole; leave out" in capsys.readouterr().err
 
