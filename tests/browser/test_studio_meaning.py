@@ -222,6 +222,13 @@ def test_without_a_run_the_page_says_what_to_do(empty_page: Any) -> None:
 def test_meaning_fits_and_is_accessible(
     page: Any, accessible: Callable[[Any], None], fits: Callable[[Any], None], width: int, scheme: str
 ) -> None:
+    def endless(route: Any) -> None:
+        answer = route.fetch()
+        body = answer.json()
+        body["occurrences"][0]["translation"] = "il" * 97
+        route.fulfill(response=answer, json=body)
+
+    page.route("**/api/v1/meaning", endless)
     page.emulate_media(color_scheme=scheme)
     page.set_viewport_size({"width": width, "height": 800})
     opened(page, address(sentences=[*SENTENCES, "a very long sentence " * 9 + "bank", "lacks it"], control="the"))

@@ -211,7 +211,9 @@ def test_the_page_cuts_where_the_service_cuts(page: Any, ask: Ask) -> None:
     assert asked == [expected]
 
 
-def test_improbable_words_have_dots_and_a_doubtful_sentence_is_named(page: Any) -> None:
+def doubt_all(page: Any) -> None:
+    """Every translation is doubtful, whatever the run thinks of it."""
+
     def reply(route: Any) -> None:
         answer = route.fetch()
         body = answer.json()
@@ -223,6 +225,10 @@ def test_improbable_words_have_dots_and_a_doubtful_sentence_is_named(page: Any) 
         route.fulfill(response=answer, json=body)
 
     page.route("**/api/v1/translate", reply)
+
+
+def test_improbable_words_have_dots_and_a_doubtful_sentence_is_named(page: Any) -> None:
+    doubt_all(page)
     page.goto(address("the cat sleeps."))
     words(page)
     assert page.locator(".output .doubtful").count() == 1
@@ -414,6 +420,7 @@ def test_a_text_that_is_too_long_is_said_before_it_is_sent(page: Any) -> None:
 
 
 def test_a_long_text_scrolls_in_its_pane_and_leaves_the_rest_in_reach(page: Any) -> None:
+    doubt_all(page)
     page.goto(f"/#translate?run={RUN}&beam=1")
     page.locator("textarea").fill("the cat ate.\n" * 60)
     words(page)

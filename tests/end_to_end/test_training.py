@@ -233,7 +233,7 @@ def test_every_preset_learns(preset: str, tmp_path: Path) -> None:
 def test_every_task_learns(task: str, preset: str, tmp_path: Path) -> None:
     notes = small.Notes()
     overrides = ("train.steps=90", "train.validate_every=10", "train.rate=0.01", "train.smoothing=0.0")
-    start(tmp_path / "run", small.settings(preset, f"task={task}", *overrides), notes)
+    start(tmp_path / "run", small.settings(preset, f"task={task}", "data.pairs=3000", *overrides), notes)
     assert notes.validations[-1].loss < notes.validations[0].loss - 0.02
     assert notes.validations[-1].name == {"language": "perplexity"}.get(task, "accuracy")
     with pytest.raises(ModelError, match=f"is a run for task '{task}', which does not translate"):

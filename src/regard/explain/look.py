@@ -257,11 +257,12 @@ class Looked(OfSentence):
     def links(self) -> list[WordLink]:
         """Empty where no source is attended to."""
         if self.measured_links is not None:
-            return [WordLink(target, source, None) for source, target in sorted(self.measured_links)]
+            found = sorted((target, source) for source, target in self.measured_links)
+            return [WordLink(target, source, None) for target, source in found]
         if (aligner := self.reader) is None:
             return []
-        found = enumerate(aligner.strongest(self.trace))
-        return [WordLink(target, source, weight) for target, (source, weight) in found]
+        strongest = enumerate(aligner.strongest(self.trace))
+        return [WordLink(target, source, weight) for target, (source, weight) in strongest]
 
     @computed
     def checks(self) -> Checks:

@@ -5,6 +5,7 @@ import {element} from "../../element.js";
 import {segmented} from "../../pieces/forms.js";
 import {HUES, lineChart} from "../../pieces/chart.js";
 import {heatmap} from "../../pieces/heatmap.js";
+import {extent, shortened} from "../../pieces/letters.js";
 import {bare} from "../../pieces/question.js";
 import {neighbours} from "./neighbours.js";
 import {plane} from "./plane.js";
@@ -13,6 +14,7 @@ import {translated} from "./translated.js";
 
 const BEAT = 1100; // milliseconds that a layer stays when all are played
 const AXES = "The axes are the same for all layers, so that the way of a point can be followed.";
+const ROOM = 180; // pixels of a name at the most: a translation may be one word without an end
 const BROKEN = " The broken line is the control word in the same sentences.";
 
 /**
@@ -25,13 +27,15 @@ export function results(found, {change}) {
   return new Results(found, change);
 }
 
+const fitting = (text) => shortened(text, ROOM, extent);
+
 class Results {
   constructor(found, change) {
     this.found = found;
     this.change = change;
     this.own = found.occurrences.filter((one) => !one.control);
     this.controls = controlsOf(found.occurrences);
-    this.names = this.own.map((one, place) => `${found.rows[place] + 1} ${one.translation || one.word}`);
+    this.names = this.own.map((one, place) => `${found.rows[place] + 1} ${fitting(one.translation || one.word)}`);
     this.plane = plane("The occurrences on two axes; the table of cosines has the numbers.");
     this.chart = lineChart({
       title: "Cosine by layer",
