@@ -35,15 +35,22 @@ export function guide(story, go) {
   folded.addEventListener("click", ({target}) => {
     if (target.closest("a") && narrow.matches) folded.open = false;
   });
-  return Object.assign(folded, {mark: (name) => mark(links, name, folded)});
+  let shown = "";
+  const reveal = () => bringIntoView(links.get(shown), folded);
+  new ResizeObserver(reveal).observe(folded); // the drawing above it arrives later, and takes room from the list
+  return Object.assign(folded, {
+    mark(name) {
+      shown = name;
+      for (const [other, link] of links) {
+        if (other === name) link.setAttribute("aria-current", "step");
+        else link.removeAttribute("aria-current");
+      }
+      reveal();
+    },
+  });
 }
 
-function mark(links, name, folded) {
-  for (const [other, link] of links) {
-    if (other === name) link.setAttribute("aria-current", "step");
-    else link.removeAttribute("aria-current");
-  }
-  const link = links.get(name);
+function bringIntoView(link, folded) {
   const box = narrow.matches ? folded.querySelector("nav") : folded;
   if (link && box.scrollHeight > box.clientHeight) {
     // only the box moves, never the page
