@@ -196,12 +196,11 @@ def decayed() -> list[Job]:
     ]  # fmt: skip
 
 
-PRESETS = ("transformer-tiny", "transformer-small", "transformer-base")
+PRESETS = ("bahdanau", "transformer-tiny", "transformer-small", "transformer-base")
 
 
 def fitted(seconds: int) -> list[Job]:
-    """`auto` beside the presets, on a part of the corpus and on all of it. With ``--processes 5`` the five of a corpus
-    run at the same time."""
+    """`auto` beside the presets, on a part of the corpus and on all of it."""
     made, limit = [], f"train.time={seconds}s"
     for pairs in (2000, 10_000, 29_000):
         job = Job("auto", f"{pairs}-auto", "auto", (limit,), f"multi30k-{pairs}", seconds)
@@ -363,7 +362,7 @@ class Driver:
         self.work: Path = asked.work
         self.over = asked.began + asked.deadline
         self.corpora = dict[str, Corpus]()
-        self.environment = dict(os.environ) | {"OMP_NUM_THREADS": "2", "PYTHONUNBUFFERED": "1"}
+        self.environment = {"OMP_NUM_THREADS": "2"} | dict(os.environ) | {"PYTHONUNBUFFERED": "1"}
 
     def run(self) -> None:
         self._prepare_all()
