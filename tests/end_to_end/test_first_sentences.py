@@ -254,6 +254,18 @@ def test_lines_of_a_file_are_asked_for_what_they_leave_out_on_request(
     assert json.loads(captured.out)["omitted"] == [{"start": 19, "end": 25, "word": "hungry"}]
 
 
+def test_a_dash_is_stdout_where_something_is_written(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "in.txt").write_text("It rained.\n")
+    (tmp_path / "in.srt").write_text("1\n00:00:01,000 --> 00:00:02,000\nIt rained.\n")
+    for name in ("in.txt", "in.srt"):
+        assert cli(["translate", "demo", "--file", name, "--out", "-", "--device", "cpu"]) == 0
+        assert "Il a plu." in capsys.readouterr().out
+    assert {path.name for path in tmp_path.iterdir()} == {"in.txt", "in.srt"}
+
+
 @pytest.mark.parametrize("name", KEPT)
 def test_what_is_no_word_comes_through(name: str, ask: Ask) -> None:
     text, kept = KEPT[name]

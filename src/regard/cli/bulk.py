@@ -8,7 +8,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from regard.cli.streams import LineCounter, say, without_garbage_collection
+from regard.cli.streams import LineCounter, named, say, without_garbage_collection
 from regard.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def bulk(
     from regard.data.blocks import BlockFolder, Shard, blocks
     from regard.data.cluster import address_of
 
-    if out is None:
+    if (out := named(out)) is None:
         raise SettingsError("--shard, --on: the blocks are kept beside the output; add --out FILE")
     mine, address = Shard.read(shard or "1/1"), address_of(on) if on else ""
     rows = iter(rows)

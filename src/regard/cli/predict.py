@@ -24,7 +24,7 @@ def predict(
         Path | None,
         typer.Option(help="Read lines from this file (also .gz, .zst), or series (.csv, .npy, .npz); - is stdin."),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Write to this file instead of stdout.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Write to this file; - or none: stdout.")] = None,
 ) -> None:
     """Tag words, classify texts, continue prompts or forecast series; a line in is a line out."""
     overrides, given = apart(texts or [])

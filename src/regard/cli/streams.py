@@ -96,7 +96,7 @@ def without_garbage_collection() -> Iterator[None]:
             gc.enable()
 
 
-STDIN: Final = "-"
+STREAM: Final = "-"  # stdin where something is read, stdout where it is written
 REMARKS: Final = 10  # texts with remarks of their own; of others only the number is given
 TOGETHER: Final = 8192  # lines in a chunk at the most
 ROOM: Final = 1 << 24  # bytes of lines in memory, about
@@ -178,9 +178,9 @@ def texts_of(texts: list[str], file: Path | None) -> Iterator[list[str]]:
     """The texts of the command line, or the lines of a file or of stdin (``-``, or nothing), in chunks."""
     if texts and file is not None:
         raise SettingsError(f"--file = {file}: given together with texts; give one of the two")
-    if texts and texts != [STDIN]:
+    if texts and texts != [STREAM]:
         return iter([texts])
-    if file is None or str(file) == STDIN:
+    if file is None or str(file) == STREAM:
         return stdin()
     from regard.data.lines import read_lines
 
@@ -191,7 +191,7 @@ def series_of(run: Path, texts: list[str], file: Path | None) -> Iterator[list[s
     """The series of a file, where a run forecasts and no text is given; none elsewhere."""
     from regard.runs.folder import Run
 
-    if texts or file is None or str(file) == STDIN or (settings := Run.open(run).settings).task != "forecast":
+    if texts or file is None or str(file) == STREAM or (settings := Run.open(run).settings).task != "forecast":
         return None
     from regard.data.series import read_series
     from regard.tasks.corpus import columns_of
@@ -222,7 +222,7 @@ def opened(run: Path, texts: Sequence[str]) -> list[str]:
 
 def kind_of(texts: list[str]) -> str:
     """What a remark names: a line of a file or stdin, one of several texts, or nothing for the only one."""
-    return "line" if not texts or texts == [STDIN] else "text" if texts[1:] else ""
+    return "line" if not texts or texts == [STREAM] else "text" if texts[1:] else ""
 
 
 def _chunks(lines: Iterator[str]) -> Iterator[list[str]]:
@@ -342,10 +342,15 @@ def put(text: str) -> None:
     print(printable(text) if sys.stdout.isatty() else text, flush=True)
 
 
+def named(path: Path | None) -> Path | None:
+    """The file that an output goes to; None for stdout, which is no name or ``-``."""
+    return None if str(path) == STREAM else path
+
+
 @contextmanager
 def destination(path: Path | None) -> Iterator[Callable[[str], object]]:
     """A function that writes lines: to stdout at once, or to a file that exists only when it is complete."""
-    if path is None:
+    if (path := named(path)) is None:
         yield put
         return
     from regard.files import new_file

@@ -14,10 +14,11 @@ import typer
 from regard.cli.bulk import ON, SHARD, bulk, fingerprint, located
 from regard.cli.streams import (
     REMARKS,
-    STDIN,
+    STREAM,
     Remarks,
     destination,
     kind_of,
+    named,
     one_line,
     opened,
     printable,
@@ -53,7 +54,7 @@ def translate(
         Path | None,
         typer.Option(help="Translate the lines of this file (also .gz, .zst; - is stdin), or .po, .mo, .xliff, .srt."),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Write to this file instead of stdout.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Write to this file; - or none: stdout.")] = None,
     beam: Annotated[int | None, typer.Option(help="Hypotheses kept at each step; 1 is greedy, 5 usual.")] = None,
     nbest: Annotated[int | None, typer.Option(help="Translations to show of each text, best first.")] = None,
     constrain: Annotated[Path | None, typer.Option(help="A glossary: lines of source term, tab, target term.")] = None,
@@ -74,7 +75,7 @@ def translate(
     if strings and (given or show != "text" or decode.best > 1):
         raise SettingsError(f"--file = {file}: is translated as a whole; leave out texts, --nbest and --show")
     if shard or on:
-        if file is None or str(file) == STDIN or strings or given:
+        if file is None or str(file) == STREAM or strings or given:
             raise SettingsError("--shard, --on: divide a file of lines; give one with --file, and no texts")
         if constrain is not None:
             decode = decode.model_copy(update={"glossary": _glossary(constrain, decode.glossary)})
@@ -188,7 +189,7 @@ def _translate_file(translator: Translator, file: Path, out: Path | None, option
     keep = [term for term, meant in (options.glossary or {}).items() if term == meant]
     texts = strings.driven(strings.translating(document.texts, keep), translate)
     written = document.fill(texts)
-    if out is None:
+    if (out := named(out)) is None:
         sys.stdout.buffer.write(written)
     else:
         with new_file(out) as target:
