@@ -17,7 +17,7 @@ EVERYDAY = (
     "teach sing dance swim run hear close use wear think laugh cry"
 )
 # What can be more or less so.
-COMPARED = (
+COMPARABLE = (
     "small big good bad old#person old#thing young beautiful long fat happy sad kind cruel brave lazy clever "
     "intelligent foolish honest rich poor strong weak proud curious jealous polite wise famous calm dangerous "
     "delicious fresh sweet bitter heavy expensive fragile precious useful dirty clean strange simple interesting "
@@ -74,7 +74,7 @@ class Pools:
         self.bearers = {
             adjective: tuple(noun for noun in self.nouns if not noun.classes.isdisjoint(adjective.classes))
             for adjective in lexicon.adjectives
-            if adjective.name in COMPARED.split()
+            if adjective.name in COMPARABLE.split()
         }
         self.belongings = frozenset(noun for noun in lexicon.nouns if owner_class(noun) == "human")
         self.calendar = Calendar(lexicon)
