@@ -256,6 +256,30 @@ def test_a_text_without_a_known_word_gets_sentences_that_the_run_knows(page: Any
     page.wait_for_url(lambda url: "text=The+black+cat" in url)
 
 
+@pytest.mark.parametrize("name", ["look", "map", "beam", "learn"])
+def test_a_refused_text_leaves_nothing_of_the_one_before(page: Any, name: str, heard: list[str]) -> None:
+    page.goto(f"/#{name}?run=bahdanau&text=The+cat+slept.+The+dog+xqzw+ate.")
+    page.locator(".sentence-choice").wait_for()
+    page.evaluate(f"location.hash = '#{name}?run=bahdanau&text=एक+आदमी'")
+    page.get_by_role("alert").wait_for()
+    heard.clear()  # the browser tells of the status
+    assert page.locator(".sentence-choice").is_hidden()
+    assert page.locator("#page").get_by_text("never seen").count() == 0
+
+
+@pytest.mark.parametrize("name", ["look", "map", "beam"])
+def test_back_to_an_address_without_a_text_is_back_to_the_runs_own_sentence(eight_page: Any, name: str) -> None:
+    eight_page.goto(f"/#{name}?run=german")
+    said = eight_page.locator(".told .said")
+    said.wait_for()
+    own = said.inner_text()
+    eight_page.evaluate(f"location.hash = '#{name}?run=german&text=a+man+eats'")
+    eight_page.locator(".told .said", has_text="a man eats").wait_for()
+    eight_page.go_back()
+    eight_page.locator(".told .said", has_text=own).wait_for()
+    assert own != "The black cat ate the mouse."  # the run never saw such words
+
+
 @pytest.mark.parametrize("name", ["map", "learn"])
 def test_a_blank_text_is_as_none(page: Any, name: str) -> None:
     page.goto(f"/#{name}?run=bahdanau&text=%20")
