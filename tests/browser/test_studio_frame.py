@@ -309,6 +309,24 @@ def test_the_line_of_a_question_keeps_words_apart_where_a_line_ended(page: Any) 
     assert page.locator(".told .said").inner_text() == "The cat slept. The dog ate."
 
 
+def test_a_page_looks_the_same_whatever_page_was_seen_before(page: Any) -> None:
+    """The style sheets of pages that were left stay."""
+    look = """() => ['.status .facts', 'ul.notes'].map((each) => {
+      const {display, fontSize, marginBottom} = getComputedStyle(document.querySelector(each));
+      return [display, fontSize, marginBottom];
+    })"""
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto("/#train?run=bahdanau")
+    page.locator(".status .facts", has_text="step").wait_for()
+    before = page.evaluate(look)
+    for name in ("beam", "translate"):
+        page.goto(f"/#{name}?run=bahdanau&text=the+cat")
+        page.locator(".search .best, .written .word").first.wait_for()
+    page.goto("/#train?run=bahdanau")
+    page.locator(".status .facts", has_text="step").wait_for()
+    assert page.evaluate(look) == before
+
+
 def test_no_tab_moves_when_another_is_chosen(page: Any) -> None:
     places = "[...document.querySelectorAll('#pages a')].map((tab) => tab.getBoundingClientRect().left)"
     page.goto("/#runs")
