@@ -256,6 +256,30 @@ def test_a_text_without_a_known_word_gets_sentences_that_the_run_knows(page: Any
     page.wait_for_url(lambda url: "text=The+black+cat" in url)
 
 
+@pytest.mark.parametrize("name", ["look", "map", "beam", "learn"])
+def test_a_refused_text_leaves_nothing_of_the_one_before(page: Any, name: str, heard: list[str]) -> None:
+    page.goto(f"/#{name}?run=bahdanau&text=The+cat+slept.+The+dog+xqzw+ate.")
+    page.locator(".sentence-choice").wait_for()
+    page.evaluate(f"location.hash = '#{name}?run=bahdanau&text=एक+आदमी'")
+    page.get_by_role("alert").wait_for()
+    heard.clear()  # the browser tells of the status
+    assert page.locator(".sentence-choice").is_hidden()
+    assert page.locator("#page").get_by_text("never seen").count() == 0
+
+
+@pytest.mark.parametrize("name", ["look", "map", "beam"])
+def test_back_to_an_address_without_a_text_is_back_to_the_runs_own_sentence(eight_page: Any, name: str) -> None:
+    eight_page.goto(f"/#{name}?run=german")
+    said = eight_page.locator(".told .said")
+    said.wait_for()
+    own = said.inner_text()
+    eight_page.evaluate(f"location.hash = '#{name}?run=german&text=a+man+eats'")
+    eight_page.locator(".told .said", has_text="a man eats").wait_for()
+    eight_page.go_back()
+    eight_page.locator(".told .said", has_text=own).wait_for()
+    assert own != "The black cat ate the mouse."  # the run never saw such words
+
+
 @pytest.mark.parametrize("name", ["map", "learn"])
 def test_a_blank_text_is_as_none(page: Any, name: str) -> None:
     page.goto(f"/#{name}?run=bahdanau&text=%20")
@@ -283,6 +307,24 @@ def test_the_line_of_a_question_keeps_words_apart_where_a_line_ended(page: Any) 
     page.goto("/#look?run=bahdanau&text=The+cat+slept.%0A%0AThe+dog+ate.")
     page.locator(".told .said").wait_for()
     assert page.locator(".told .said").inner_text() == "The cat slept. The dog ate."
+
+
+def test_a_page_looks_the_same_whatever_page_was_seen_before(page: Any) -> None:
+    """The style sheets of pages that were left stay."""
+    look = """() => ['.status .facts', 'ul.notes'].map((each) => {
+      const {display, fontSize, marginBottom} = getComputedStyle(document.querySelector(each));
+      return [display, fontSize, marginBottom];
+    })"""
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto("/#train?run=bahdanau")
+    page.locator(".status .facts", has_text="step").wait_for()
+    before = page.evaluate(look)
+    for name in ("beam", "translate"):
+        page.goto(f"/#{name}?run=bahdanau&text=the+cat")
+        page.locator(".search .best, .written .word").first.wait_for()
+    page.goto("/#train?run=bahdanau")
+    page.locator(".status .facts", has_text="step").wait_for()
+    assert page.evaluate(look) == before
 
 
 def test_no_tab_moves_when_another_is_chosen(page: Any) -> None:

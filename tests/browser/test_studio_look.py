@@ -444,6 +444,18 @@ def test_gates_and_states_are_those_of_the_trace(page: Page, runs: Path, run: st
 
 # The opening picture
 
+
+def test_lines_end_beside_the_words_where_these_stand_below_one_another(page: Any) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto("/#look?run=bahdanau&text=the+old+cat+that+slept+ate+the+mouse&target=le+chat+a+mangé+la+souris")
+    page.locator(".lines.down .between path").first.wait_for(state="attached")
+    between = page.locator(".lines .between").bounding_box()
+    ends = [word.bounding_box() for word in page.locator(".lines .columns .word").all()]
+    starts = [word.bounding_box() for word in page.locator(".lines .rows .word").all()]
+    assert between["x"] - max(end["x"] + end["width"] for end in ends) >= 5
+    assert min(start["x"] for start in starts) - between["x"] - between["width"] >= 5
+
+
 WIDTHS = [(1440, 900), (390, 844)]
 
 

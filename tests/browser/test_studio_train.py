@@ -179,6 +179,17 @@ def test_a_corpus_is_dropped_checked_and_mended(page: Any, tmp_path: Path, acces
     page.locator(".choice", has_text="mine").wait_for()
 
 
+def test_a_small_corpus_holds_out_a_tenth(page: Any, tmp_path: Path) -> None:
+    (tmp_path / "small.tsv").write_text("".join(f"dog {number}\tchien {number}\n" for number in range(43)))
+    page.goto("/#train?corpus=fable:fr")
+    page.get_by_text("English to French", exact=True).wait_for()
+    page.locator("#corpus-files").set_input_files([tmp_path / "small.tsv"])
+    page.get_by_label("Name of the corpus", exact=True).fill("small")
+    page.get_by_role("button", name="Take and check", exact=True).click()
+    page.get_by_role("button", name="Hold out 5 pairs", exact=True).click()
+    page.get_by_text("valid: 5 rows").wait_for()
+
+
 def test_files_that_were_dropped_are_what_is_meant(page: Any, tmp_path: Path) -> None:
     (tmp_path / "dropped.en").write_text(SOURCE)
     (tmp_path / "dropped.fr").write_text(TARGET)

@@ -25,7 +25,7 @@ import {tokenLine} from "../pieces/tokens.js";
 import {tree, wayTo} from "../pieces/tree.js";
 import {candidatesTable, othersTable, portrait, shapesKey} from "./beam/candidates.js";
 import {examples} from "./beam/examples.js";
-import {USUAL, beginning, textTrouble} from "./runs/attempt.js";
+import {beginning, textTrouble} from "./runs/attempt.js";
 
 const PAUSE = 350; // milliseconds after the last key
 const BEAMS = [1, 2, 3, 5, 8, 12, 20];
@@ -47,8 +47,7 @@ export async function mount(root, {values, runs}) {
   await sheet("panels/beam.css");
   root.append(pageHead("Beam", LEAD));
   const page = new Beam(root, usable(runs, ...tasks));
-  const text = values.text ?? (await beginning(chosen(page.runs, values.run)));
-  page.update({...values, text});
+  await page.update(values);
   return {update: (next) => page.update(next), leave: () => page.leave()};
 }
 
@@ -126,14 +125,18 @@ class Beam {
   }
 
   /** Show what the address says. */
-  update(values) {
+  async update(values) {
     clearTimeout(this.waiting);
+    const run = chosen(this.runs, values.run);
+    const mine = (this.visit = (this.visit ?? 0) + 1);
+    const text = values.text ?? (await beginning(run));
+    if (mine !== this.visit) return; // another question came meanwhile
     this.values = values;
     const among = (options, value, usual) => (options.includes(Number(value)) && value !== "" ? Number(value) : usual);
-    this.model = chosen(this.runs, values.run);
+    this.model = run;
     this.asked = {
       run: this.model.name,
-      text: values.text ?? USUAL,
+      text,
       beam: among(BEAMS, values.beam, 5),
       length_penalty: among(PENALTIES, values.penalty, 1),
       prefix: values.prefix ?? "",
@@ -222,6 +225,9 @@ class Beam {
   empty(words) {
     this.ask.stop();
     [this.found, this.drawn, this.stage.hidden, this.waitingFor.hidden] = [undefined, "", true, true];
+    this.stage.setAttribute("aria-busy", "false");
+    this.choice.hidden = true; // what was shown belongs to the text before
+    this.remarks.replaceChildren();
     this.problems.replaceChildren(typeof words === "string" ? element("p.note", words) : words);
   }
 

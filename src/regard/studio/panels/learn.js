@@ -88,13 +88,16 @@ class Page {
       PLACES.some((name) => values[name] !== undefined && values[name] !== "") || Boolean(values.side || values.step);
     const places = Object.fromEntries(PLACES.map((name) => [name, Math.max(0, Math.trunc(Number(values[name])) || 0)]));
     const run = chosen(this.runs, values.run);
+    const mine = (this.visit = (this.visit ?? 0) + 1);
+    const text = values.text?.trim() || (await beginning(run));
+    if (mine !== this.visit) return undefined; // another question came meanwhile
     this.task = run.task;
     const packaged = run.name === "demo" && run.fixed; // the demo of the package goes by its name
     this.folder = packaged ? run.name : `runs/${run.name}`;
     this.lead.textContent = lead(run.task);
     this.state = {
       run: run.name,
-      text: values.text?.trim() || (await beginning(run)),
+      text,
       sentence: placeOf(values),
       ...places,
       side: values.side || "all",
@@ -159,6 +162,7 @@ class Page {
     } catch (problem) {
       this.question = "";
       this.walk = null;
+      this.choice.hidden = true; // it belongs to the text before
       const run = chosen(this.runs, question.run);
       const take = (text) => this.change({text});
       this.body.replaceChildren(textTrouble(problem, {run, again: () => this.load(question, free), take}));

@@ -114,7 +114,9 @@ class MapPage {
   async update(values) {
     const run = chosen(this.runs, values.run);
     const {name} = run;
+    const mine = (this.visit = (this.visit ?? 0) + 1);
     const text = values.text?.trim() || (await beginning(run));
+    if (mine !== this.visit) return; // another question came meanwhile
     this.values = {...values, run: name, text};
     this.run.value = name;
     if (document.activeElement !== this.text) this.text.value = oneLine(text);
@@ -143,7 +145,8 @@ class MapPage {
       this.news.replaceChildren();
       this.show(this.model.byName.has(part) ? (values.at ?? "") : "");
     } catch (problem) {
-      this.body.hidden = true;
+      this.body.hidden = this.choice.hidden = true; // what was shown belongs to the text before
+      this.remarks.replaceChildren();
       const take = (other) => this.change({text: other, sentence: "", at: ""});
       this.news.replaceChildren(textTrouble(problem, {run, again: () => this.update(this.values), take}));
     }

@@ -37,10 +37,13 @@ const KINDS = {
   count: "words without tags",
   conflict: "one text with two labels",
 };
-const HELD_OUT = 500;
+const HELD_OUT = 500; // pairs at the most
 const VECTORS = /\.(npy|npz|png|jpe?g|wav)$/i;
 const ELSEWHERE = "Series, pictures and sounds are learned from in a terminal; the run is then used here: ";
 const COMMAND = "regard train gru task=forecast --corpus visitors.csv";
+
+/** A tenth of a small corpus; of one that was not counted, what is usual. */
+const heldOut = ({pairs}) => Math.min(HELD_OUT, pairs ? Math.ceil(pairs / 10) : HELD_OUT);
 
 /**
  * @param {{value: string, task: () => string, fits?: (corpus: any) => boolean, onchange: (corpus: object) => void}}
@@ -162,7 +165,7 @@ class CorpusPicker {
       element(
         "div.row",
         button("Check it", () => this.check()),
-        lacks ? button(`Hold out ${HELD_OUT} pairs`, () => this.split()) : null,
+        lacks ? button(`Hold out ${heldOut(corpus)} pairs`, () => this.split()) : null,
         button("Remove it", () => this.delete(), "quiet small"),
       ),
     ].filter(Boolean);
@@ -193,7 +196,7 @@ class CorpusPicker {
   }
 
   async split() {
-    await post(`/api/v1/corpora/${encodeURIComponent(this.corpus.name)}/split`, {valid: HELD_OUT, test: 0});
+    await post(`/api/v1/corpora/${encodeURIComponent(this.corpus.name)}/split`, {valid: heldOut(this.corpus), test: 0});
     await this.check();
   }
 

@@ -8,7 +8,6 @@ import {skeleton} from "../../pieces/skeleton.js";
 import {trouble} from "../../pieces/trouble.js";
 import {corpusPicker} from "./corpus.js";
 import {earlier, freeName} from "./choices.js";
-import {bytes, duration} from "./log.js";
 
 const SENTENCE = "The black cat ate the mouse.";
 const LANGUAGE = "[a-z]{2,3}(_[A-Za-z0-9]{2,8}|-([A-Z][A-Za-z]{1,3}|[0-9]{3}))*"; // settings/schema.py has the same
@@ -296,7 +295,7 @@ class TrainingForm {
     );
     try {
       const found = await this.ask((signal) => post("/api/v1/estimate", this.wish(), {signal}));
-      if (found) this.result.replaceChildren(estimated(found, this.time));
+      if (found) this.result.replaceChildren(estimated(found));
     } catch (problem) {
       this.result.replaceChildren(trouble(problem));
     }
@@ -321,18 +320,10 @@ class TrainingForm {
 }
 
 /** What a training will take, in words. */
-function estimated({words, parameters, examples, too_long: long, memory, seconds, steps, unknown}, time) {
-  const figure = (value) => value.toLocaleString("en");
-  const lines = [
-    words ||
-      `About ${duration(seconds)} for ${figure(steps)} steps${time ? `; it stops after ${time} at the latest` : ""}.`,
-    `${figure(examples)} sentences to learn ` +
-      `from${long ? ` (${figure(long)} more are too long and left out)` : ""}, ${count(parameters)} parameters, ` +
-      `about ${bytes(memory)} of memory.`,
-    unknown > 0.0005 ? `${(100 * unknown).toFixed(1)} % of the pieces will be unknown to it.` : "",
-  ].filter(Boolean);
+function estimated({words, unknown}) {
+  const share = unknown > 0.0005 ? `${(100 * unknown).toFixed(1)} % of the pieces will be unknown to it.` : "";
   return element(
     "div.card",
-    lines.map((line) => element("p", line)),
+    [words, share].filter(Boolean).map((line) => element("p", line)),
   );
 }
