@@ -285,7 +285,7 @@ def _check_same(run: Run, preset: str | Path, overrides: Sequence[str]) -> None:
         if here.get(name) != value:
             longer = {"train.time": "--time 10m", "train.steps": f"--steps {value}"}.get(name, "")
             raise SettingsError(
-                f"--continue: {name} = {value}, but {run.folder} was begun with {here.get(name)}; repeat the command "
+                f"--continue: {name} = {value}, but {run.folder} has {here.get(name)}; repeat the command "
                 "that began it, or choose another --out",
                 hint=longer and f"regard train --resume {run.folder} {longer}",
             )
@@ -529,7 +529,8 @@ def _of_vectors(run: Run, sources: Iterator[str], targets: Iterator[str] | None,
     text = run.settings.text
     source = Vectors.learn(sources, patch=text.source.patch, bands=text.source.bands)
     missing = f", {len(source.missing)} of them missing now and then" if source.missing else ""
-    tell(f"learned the scale of {len(source.mean)} numbers a vector{missing}")
+    count = len(source.mean)
+    tell(f"learned the scale of {count} number{'' if count == 1 else 's'} a vector{missing}")
     target: Tokenizer = source
     if targets is not None:
         how = {"size": text.size, "minimum": text.minimum, "seed": run.settings.train.seed}
