@@ -20,7 +20,7 @@ from regard.data.plan import both_sides
 from regard.data.readers import languages_in_header
 from regard.data.shards import open_shards
 from regard.device import pick_device
-from regard.errors import DataError, ModelError, SettingsError
+from regard.errors import DataError, ModelError, SettingsError, quoted
 from regard.files import remove
 from regard.runs import checkpoint
 from regard.runs.checkpoint import Checkpoint
@@ -287,7 +287,7 @@ def _check_same(run: Run, preset: str | Path, overrides: Sequence[str]) -> None:
             raise SettingsError(
                 f"--continue: {name} = {value}, but {run.folder} has {here.get(name)}; repeat the command "
                 "that began it, or choose another --out",
-                hint=longer and f"regard train --resume {run.folder} {longer}",
+                hint=longer and f"regard train --resume {quoted(run.folder)} {longer}",
             )
 
 
@@ -330,7 +330,7 @@ def _can_go_on(run: Run) -> None:
         raise ModelError(
             f"{name}: holds weights alone and cannot be resumed; where it was trained, use --to archive-all, "
             "or begin a new run with its weights",
-            hint=f"regard train --from {name} --source FILE --target FILE",
+            hint=f"regard train --from {quoted(name)} --source FILE --target FILE",
         )
 
 
