@@ -7,6 +7,7 @@ import shutil
 import sysconfig
 import threading
 import time
+from contextlib import suppress
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,9 +23,11 @@ def pick_device(name: str = "auto") -> torch.device:
     """``auto`` is the GPU if there is one; of several, each of torchrun's processes takes one."""
     if name == "auto" and not torch.cuda.is_available():
         return torch.device("cpu")
-    device = torch.device("cuda" if name == "auto" else name)
+    device = _named("cuda" if name == "auto" else name)
     if device.type == "cuda" and not torch.cuda.is_available():
         raise SettingsError(f"device = {name}: torch sees no GPU here; use cpu")
+    if device.type == "cuda" and device.index and device.index >= (count := torch.cuda.device_count()):
+        raise SettingsError(f"device = {name}: no such GPU here; the last one is cuda:{count - 1}")
     own = os.environ.get("LOCAL_RANK", "")
     if device != torch.device("cuda") or not own.isdecimal():
         return device
@@ -35,6 +38,13 @@ def pick_device(name: str = "auto") -> torch.device:
         there = "is 1 GPU" if count == 1 else f"are {count} GPUs"
         raise SettingsError(f"LOCAL_RANK = {own}: there {there} here, one for each process; start {count} at the most")
     return torch.device("cuda", int(own))
+
+
+def _named(name: str) -> torch.device:
+    with suppress(RuntimeError):  # torch's, of a name that it does not know
+        if (device := torch.device(name)).type in {"cpu", "cuda"}:
+            return device
+    raise SettingsError(f"device = {name}: no such device; auto, cpu and cuda are, and cuda:1 for the second GPU")
 
 
 def can_compile() -> bool:

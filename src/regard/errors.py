@@ -10,6 +10,7 @@ import errno
 import io
 import os
 import re
+import shlex
 from collections.abc import Iterable
 from difflib import get_close_matches
 from importlib import import_module
@@ -122,6 +123,11 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     names = sorted(known)
     close = get_close_matches(word, names, n=1, cutoff=0.6)
     return f"did you mean '{close[0]}'?" if close else f"known: {', '.join(names)}"
+
+
+def quoted(path: object) -> str:
+    """A path as it is written in a command: in quotes if a space or the like is in it."""
+    return shlex.quote(str(path))
 
 
 def optional(package: str, where: str) -> Any:

@@ -94,8 +94,8 @@ def test_another_number_of_processes_goes_on_to_the_same_end(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("changed", "line"),
     [
-        (["model.width=32"], "--continue: model.width = 32, but {run} was begun with 16; repeat the command"),
-        (["train.steps=50"], "--continue: train.steps = 50, but {run} was begun with 3"),
+        (["model.width=32"], "--continue: model.width = 32, but {run} has 16; repeat the command"),
+        (["train.steps=50"], "--continue: train.steps = 50, but {run} has 3"),
     ],
 )
 def test_another_setting_is_refused_in_one_line(changed: list[str], line: str, capsys: Capture, trained: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from regard.cli.verb import common
+from regard.errors import quoted
 
 REPORT = "report.html"
 TESTED = 500  # held-out sentences translated at the end
@@ -44,7 +45,7 @@ def demo(
         )
         outcome = training.start(out, settings, shown, device=asked.device)
         if outcome.reason == "interrupted":
-            shown.tell(f"stopped, checkpoint written; resume with: regard train --resume {out}")
+            shown.tell(f"stopped, checkpoint written; resume with: regard train --resume {quoted(out)}")
             return INTERRUPTED
         translator = load(out, device=asked.place)
         tested = _report(out, asked.place)
@@ -56,8 +57,8 @@ def demo(
         print(f"{source}\n  → {text}")
     shown.tell(
         f"try next:\n  open {out / REPORT} in a browser: its scores, its mistakes, and a look inside\n"
-        f'  regard translate {out} "The old fisherman slept near the bank."\n'
-        f"  regard studio {out.parent}\n  regard train bahdanau --corpus fable:fr --time 2m"
+        f'  regard translate {quoted(out)} "The old fisherman slept near the bank."\n'
+        f"  regard studio {quoted(out.parent)}\n  regard train bahdanau --corpus fable:fr --time 2m"
     )
     return 0
 

@@ -14,7 +14,7 @@ import typer
 
 from regard.cli.streams import put, say
 from regard.cli.verb import Command, Common, common
-from regard.errors import ModelError, SettingsError, did_you_mean
+from regard.errors import ModelError, SettingsError, did_you_mean, quoted
 
 if TYPE_CHECKING:
     from regard.runs.listing import RunDetails, Summary
@@ -213,7 +213,7 @@ def _trash(folder: Path) -> bool:
     from regard.runs.listing import trash_run
 
     trash_run(folder)
-    say(f"removed {folder}; undo: regard runs restore {folder}")
+    say(f"removed {folder}; undo: regard runs restore {quoted(folder)}")
     return True
 
 
@@ -282,7 +282,7 @@ def sweep(
         say(f"{folder}: nothing is left over")
     if thrown and not trash:
         total = _bytes(sum(sizes[path] for path in thrown))
-        say(f"the trash holds {len(thrown)} more, {total}; regard runs sweep {folder} --trash empties it")
+        say(f"the trash holds {len(thrown)} more, {total}; regard runs sweep {quoted(folder)} --trash empties it")
 
 
 def _sweep(paths: list[Path], total: int, *, yes: bool) -> list[Path]:
@@ -369,7 +369,7 @@ def _export_engine(run: Path, out: Path | None, quantization: str, asked: Common
 
     folder = convert(open_translator(run), out, quantization)
     engine = {"float32": "ctranslate2", "int8": "ctranslate2-int8"}.get(quantization)
-    use = f'; regard translate {run} "…" decode.engine={engine} uses it' if engine and not out else ""
+    use = f'; regard translate {quoted(run)} "…" decode.engine={engine} uses it' if engine and not out else ""
     found = {"folder": str(folder), "quantization": quantization, "bytes": size(folder)}
     asked.answer(found, f"{folder}: {quantization}, {_bytes(size(folder))}{use}")
 
@@ -384,7 +384,7 @@ def import_run(
     from regard.runs.archive import unpack
 
     run = unpack(file, out)
-    verb = f'; try: regard translate {run.folder} "…"' if run.settings.task == "translate" else ""
+    verb = f'; try: regard translate {quoted(run.folder)} "…"' if run.settings.task == "translate" else ""
     common(context).answer({"run": str(run.folder), "task": run.settings.task}, f"{run.folder}: imported{verb}")
 
 
@@ -437,5 +437,5 @@ def import_model(
         found | {"languages": settings.data.languages},
         f"found {origin.name}: {origin.format}; {architecture(settings.model)}; {pieces}",
         f"licence: {origin.licence or 'not stated; ask the authors of the model before you pass it on'}",
-        f'{run.folder}: imported; try: regard translate {run.folder} "…"',
+        f'{run.folder}: imported; try: regard translate {quoted(run.folder)} "…"',
     )

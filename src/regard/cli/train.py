@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from regard.cli.verb import Common, common
-from regard.errors import SettingsError
+from regard.errors import SettingsError, quoted
 
 if TYPE_CHECKING:
     from regard.runs.log import Listener
@@ -86,7 +86,7 @@ def preset_of(words: list[str] | None) -> tuple[str, list[str]]:
         raise SettingsError(
             f"{texts[0]}: is a file, no preset; settings end in .toml, texts go with --source and --target, "
             "tables with --corpus",
-            hint=f"regard train --corpus {texts[0]}" if table else "regard train --source FILE --target FILE",
+            hint=f"regard train --corpus {quoted(texts[0])}" if table else "regard train --source FILE --target FILE",
         )
     first, *rest = words or [""]
     return ("", [first, *rest]) if "=" in first else ("" if first == AUTO else first, rest)
@@ -174,7 +174,8 @@ def _estimate(
     from regard.trainer import start as training
 
     estimate = training.preflight(folder, settings, shown, device=asked.device, remark=remark)
-    kept, nothing = f"prepared; train it with: regard train --resume {folder}", "nothing of it is kept; --out keeps it"
+    kept = f"prepared; train it with: regard train --resume {quoted(folder)}"
+    nothing = "nothing of it is kept; --out keeps it"
     shown.tell(f"{estimate}\n{kept if meant is None else nothing}")
     resolved = Run.open(folder).settings
     if asked.json:
@@ -197,12 +198,12 @@ def _ending(folder: Path, outcome: Outcome) -> str:
 
     step = f"{outcome.progress.step:,} steps"
     if outcome.reason == "interrupted":
-        return f"stopped after {step}, checkpoint written; resume with: regard train --resume {folder}"
+        return f"stopped after {step}, checkpoint written; resume with: regard train --resume {quoted(folder)}"
     why = f"{_REASONS[outcome.reason]} after {step}"
-    more = f"resume with: regard train --resume {folder} --time 10m"
+    more = f"resume with: regard train --resume {quoted(folder)} --time 10m"
     if not outcome.taken:
         return f"{folder}: is finished, {why}; {more}"
     settings = Run.open(folder).settings
     verb = "translate" if settings.task == "translate" else "predict"
-    given = f"--file {settings.data.corpus}" if settings.task == "forecast" and settings.data.corpus else '"…"'
-    return f"{why}; the best model is in {folder}; try: regard {verb} {folder} {given}\n{more}"
+    given = f"--file {quoted(settings.data.corpus)}" if settings.task == "forecast" and settings.data.corpus else '"…"'
+    return f"{why}; the best model is in {folder}; try: regard {verb} {quoted(folder)} {given}\n{more}"

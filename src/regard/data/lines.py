@@ -35,6 +35,7 @@ def in_blocks(rows: Iterable[Numbered], size: int = 8192) -> Iterator[list[Numbe
 
 LONGEST_LINE = 1 << 20  # bytes: a small packed file may unpack to one line of gigabytes
 PACKED = (".gz", ".zst", ".zstd")
+_OFFICE = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0", b"%PDF-")  # how documents and spreadsheets begin, new and old, and a PDF
 UTF_16 = (b"\xff\xfe", b"\xfe\xff")  # its byte-order marks; no UTF-8 text begins with them
 
 ProblemKind = Literal["encoding", "format", "mismatch"]
@@ -107,6 +108,8 @@ def read_lines(path: str | Path, complain: Complain = refuse) -> Iterator[str]:
 def _decode(data: bytes, path: str | Path, number: int, complain: Complain) -> str:
     if number == 1:
         data = data.removeprefix(b"\xef\xbb\xbf")
+        if data.startswith(_OFFICE):
+            raise DataError(f"{path}: a document, a spreadsheet or a zip file, not plain text; save it as .txt or .tsv")
         if data.startswith(UTF_16):
             hint = f"iconv -f UTF-16 -t UTF-8 {shlex.quote(str(path))} > {shlex.quote(f'{path}.utf8')}"
             complain(CorpusProblem("encoding", str(path), 1, f"{path}: is UTF-16; convert it to UTF-8", hint))

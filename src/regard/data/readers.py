@@ -185,6 +185,8 @@ def read_rows(
             return ((number, (line,)) for number, line in enumerate(read_lines(path, complain), start=1))
         case "text" if path.lower().endswith((".xlsx", ".xls", ".ods")):
             raise SettingsError(f"file = {path}: a spreadsheet is not read; save it as .csv or .tsv")
+        case "text" if path.lower().endswith((".docx", ".doc", ".odt", ".rtf", ".pdf")):
+            raise SettingsError(f"file = {path}: a document is not read; save it as plain text")
         case "text":
             wanted = " and ".join(names)
             raise SettingsError(f"file = {path}: plain text has one column; give a file each for {wanted}")

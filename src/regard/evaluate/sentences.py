@@ -40,17 +40,20 @@ def examples(
     pins: Sequence[Translation],
     seed: int,
 ) -> tuple[ReportExample, ...]:
-    """The pinned ones, some drawn with a seed, and the worst by chrF2; of worst alike, the seed decides."""
+    """The pinned ones, some drawn with a seed, and the worst by chrF2, each source once; of worst alike, the seed
+    decides."""
     scores = sentence_scores([each.text for each in found], references)
     drawn = Random(seed)
     chosen = sorted(drawn.sample(range(len(found)), min(RANDOM, len(found))))
     shuffled = drawn.sample(range(len(found)), len(found))
-    worst = sorted((row for row in shuffled if found[row].source.strip()), key=lambda row: scores[row])[:WORST]
+    worst: dict[str, int] = {}
+    for place in sorted((row for row in shuffled if found[row].source.strip()), key=lambda row: scores[row]):
+        worst.setdefault(found[place].source, place)
     known = {each.source: row for row, each in reversed(list(enumerate(found)))}
     kinds: list[tuple[Chosen, Translation, int | None]] = [
         *(("pinned", each, known.get(each.source)) for each in pins),
         *(("random", found[row], row) for row in chosen),
-        *(("worst", found[row], row) for row in worst),
+        *(("worst", found[row], row) for row in [*worst.values()][:WORST]),
     ]
     shown = []
     for kind, each, row in kinds:

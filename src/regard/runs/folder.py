@@ -35,7 +35,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from regard.errors import ModelError, ResourceError, did_you_mean
+from regard.errors import ModelError, ResourceError, did_you_mean, quoted
 from regard.files import is_leftover, locked, new_file
 from regard.settings import Settings, load_settings
 
@@ -107,7 +107,7 @@ class Run:
             if not steps(folder / "checkpoints") and load_settings(folder / SETTINGS) == settings:
                 return cls(folder, settings)
             raise ModelError(
-                f"{folder}: holds a run already; continue it with regard train --resume {folder}, "
+                f"{folder}: holds a run already; continue it with regard train --resume {quoted(folder)}, "
                 "or choose another --out"
             )
         if folder.exists() and (not folder.is_dir() or any(not is_leftover(path.name) for path in folder.iterdir())):
@@ -130,10 +130,10 @@ class Run:
         if folder.exists():
             inside = _runs_in(folder)
             advice = f"name a run in it: {folder / inside[0]}" if inside else "regard train makes one"
-            hint = f"regard runs ls {folder}" if inside else ""
+            hint = f"regard runs ls {quoted(folder)}" if inside else ""
             raise ModelError(f"{folder}: is not a run: it has no settings.toml; {advice}", hint=hint)
         beside = _runs_in(folder.parent)
-        hint = f"regard runs ls {folder.parent}" if beside else ""
+        hint = f"regard runs ls {quoted(folder.parent)}" if beside else ""
         plain = folder == Path(folder.name)  # a name alone may mean `demo`, or a run in the usual folder
         usual = [f"runs/{name}" for name in _runs_in(Path("runs"))] if plain else []
         known = [*beside, *usual, *([DEMO] if plain and (packaged() / SETTINGS).is_file() else [])]
@@ -231,7 +231,9 @@ def best_checkpoint(run: Run) -> Path:
             return path
     found = steps(run.checkpoints)
     if not found:
-        raise ModelError(f"{run.folder}: has no checkpoint yet; train it first: regard train --resume {run.folder}")
+        raise ModelError(
+            f"{run.folder}: has no checkpoint yet; train it first: regard train --resume {quoted(run.folder)}"
+        )
     return found[-1]
 
 

@@ -20,7 +20,7 @@ from regard.data.plan import both_sides
 from regard.data.readers import languages_in_header
 from regard.data.shards import open_shards
 from regard.device import pick_device
-from regard.errors import DataError, ModelError, SettingsError
+from regard.errors import DataError, ModelError, SettingsError, quoted
 from regard.files import remove
 from regard.runs import checkpoint
 from regard.runs.checkpoint import Checkpoint
@@ -285,9 +285,9 @@ def _check_same(run: Run, preset: str | Path, overrides: Sequence[str]) -> None:
         if here.get(name) != value:
             longer = {"train.time": "--time 10m", "train.steps": f"--steps {value}"}.get(name, "")
             raise SettingsError(
-                f"--continue: {name} = {value}, but {run.folder} was begun with {here.get(name)}; repeat the command "
+                f"--continue: {name} = {value}, but {run.folder} has {here.get(name)}; repeat the command "
                 "that began it, or choose another --out",
-                hint=longer and f"regard train --resume {run.folder} {longer}",
+                hint=longer and f"regard train --resume {quoted(run.folder)} {longer}",
             )
 
 
@@ -330,7 +330,7 @@ def _can_go_on(run: Run) -> None:
         raise ModelError(
             f"{name}: holds weights alone and cannot be resumed; where it was trained, use --to archive-all, "
             "or begin a new run with its weights",
-            hint=f"regard train --from {name} --source FILE --target FILE",
+            hint=f"regard train --from {quoted(name)} --source FILE --target FILE",
         )
 
 
@@ -529,7 +529,8 @@ def _of_vectors(run: Run, sources: Iterator[str], targets: Iterator[str] | None,
     text = run.settings.text
     source = Vectors.learn(sources, patch=text.source.patch, bands=text.source.bands)
     missing = f", {len(source.missing)} of them missing now and then" if source.missing else ""
-    tell(f"learned the scale of {len(source.mean)} numbers a vector{missing}")
+    count = len(source.mean)
+    tell(f"learned the scale of {count} number{'' if count == 1 else 's'} a vector{missing}")
     target: Tokenizer = source
     if targets is not None:
         how = {"size": text.size, "minimum": text.minimum, "seed": run.settings.train.seed}

@@ -327,9 +327,12 @@ def test_a_stopped_training_says_how_to_resume_it(
 ) -> None:
     monkeypatch.setattr("regard.trainer.loop.Trainer._reason", _interrupted_after_one_step)
     (tmp_path / "small.toml").write_text(small.settings("lstm").to_toml())
-    assert run(["train", str(tmp_path / "small.toml"), "--out", str(tmp_path / "run"), "--tensorboard"]) == 130
-    assert f"checkpoint written; resume with: regard train --resume {tmp_path / 'run'}" in capsys.readouterr().err
-    assert any((tmp_path / "run" / "tensorboard").iterdir())
+    folder = tmp_path / "my run"
+    assert run(["train", str(tmp_path / "small.toml"), "--out", str(folder), "--tensorboard"]) == 130
+    assert f"checkpoint written; resume with: regard train --resume '{folder}'" in capsys.readouterr().err
+    assert any((folder / "tensorboard").iterdir())
+    assert run(["train", str(tmp_path / "small.toml"), "--out", str(folder)]) == 4
+    assert f"continue it with regard train --resume '{folder}', or" in capsys.readouterr().err
 
 
 def test_lines_of_stdin_are_translated_one_by_one(tmp_path: Path) -> None:

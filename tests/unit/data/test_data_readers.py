@@ -270,6 +270,14 @@ def test_bad_utf8_is_refused_with_file_and_line(tmp_path) -> None:
     assert [(problem.kind, problem.line) for problem in problems] == [("encoding", 2)]
 
 
+@pytest.mark.parametrize("start", [b"PK\x03\x04\x14", b"\xd0\xcf\x11\xe0", b"%PDF-1.7\n"])
+def test_documents_are_not_read_as_text(start: bytes, tmp_path) -> None:
+    path = tmp_path / "book.docx"
+    path.write_bytes(start + bytes(range(256)))
+    with pytest.raises(DataError, match=r"book\.docx: a document, a spreadsheet or a zip file, not plain text; save"):
+        list(read_lines(path, ignore))
+
+
 def test_mismatched_files_are_refused_with_the_place_where_they_slip(tmp_path) -> None:
     lengths = [(7 * number**2) % 83 + 1 for number in range(400)]
     source = write(tmp_path / "train.de", "".join("x" * n + "\n" for n in lengths[:150] + lengths[152:]))
@@ -504,6 +512,8 @@ def test_files_and_columns_must_fit_the_task(tmp_path) -> None:
         read_pairs(Corpus((plain,)))
     with pytest.raises(SettingsError, match=r"pairs\.xlsx: a spreadsheet is not read; save it as \.csv or \.tsv"):
         list(Corpus(("pairs.xlsx",)).rows(("source", "target")))
+    with pytest.raises(SettingsError, match=r"pairs\.docx: a document is not read; save it as plain text"):
+        list(Corpus(("pairs.docx",)).rows(("source", "target")))
     with pytest.raises(SettingsError, match="give one file, or one each for text"):
         read_texts(Corpus((plain, plain)))
     with pytest.raises(SettingsError, match=r"columns = a: 2 are needed, for source and target"):

@@ -214,8 +214,8 @@ def test_other_tasks_have_curves_scores_and_confusion(runs: Runs, task: str, sco
 
 def test_given_files_are_held_out_and_may_be_long_or_empty(runs: Runs, tmp_path: Path) -> None:
     long = " ".join(["the cat ate the mouse and"] * 40)
-    (tmp_path / "test.en").write_text(f"the cat ate\n{long}\n\n")
-    (tmp_path / "test.fr").write_text("le chat a mangé\nle chat\n\n")
+    (tmp_path / "test.en").write_text(f"the cat ate\n{long}\n\nthe cat ate\n")
+    (tmp_path / "test.fr").write_text("le chat a mangé\nle chat\n\nle chat a mangé\n")
     files = [str(tmp_path / name) for name in ("test.en", "test.fr")]
     made = report(
         runs("transformer"),
@@ -227,9 +227,10 @@ def test_given_files_are_held_out_and_may_be_long_or_empty(runs: Runs, tmp_path:
     )
     html = run_page(made)
     assert made.test.held_out
-    assert made.test.sentences == 3
+    assert made.test.sentences == 4
     assert " …" in read(html).shown
     assert {one.chosen for one in made.examples} == {"random", "worst"}
+    assert sorted(one.source for one in made.examples if one.chosen == "worst") == sorted(["the cat ate", long])
     assert not next(one for one in made.examples if one.source == long).links
 
 

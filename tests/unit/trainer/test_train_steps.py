@@ -319,6 +319,17 @@ def test_a_gpu_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(SettingsError, match="device = cuda: torch sees no GPU here; use cpu"):
         pick_device("cuda")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    assert pick_device("cuda:1") == torch.device("cuda", 1)
+    with pytest.raises(SettingsError, match="device = cuda:2: no such GPU here; the last one is cuda:1"):
+        pick_device("cuda:2")
+
+
+@pytest.mark.parametrize("name", ["gpu", "mps", "cuda:x", ""])
+def test_a_device_that_nothing_runs_on_is_refused(name: str) -> None:
+    with pytest.raises(SettingsError, match=f"device = {name}: no such device; auto, cpu and cuda are"):
+        pick_device(name)
 
 
 def test_a_thread_takes_its_number_of_threads_and_no_other_does() -> None:
