@@ -16,6 +16,8 @@ from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, ClassVar
 
+LISTED = 40  # names that a complaint lists at the most
+
 
 class RegardError(Exception):
     """A problem the user can solve. Its text is a single line. `hint` is a command that helps, if there is one; the
@@ -119,10 +121,11 @@ def _of_system(number: int | None, path: object, text: str) -> RegardError:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """The closest known name as a hint, or the whole list if no name is close."""
+    """The closest known name as a hint; if none is close, what is known."""
     names = sorted(known)
     close = get_close_matches(word, names, n=1, cutoff=0.6)
-    return f"did you mean '{close[0]}'?" if close else f"known: {', '.join(names)}"
+    more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
+    return f"did you mean '{close[0]}'?" if close else f"known: {', '.join(names[:LISTED])}{more}"
 
 
 def quoted(path: object) -> str:

@@ -36,7 +36,7 @@ def evaluate(
     source: Annotated[Path, typer.Option(help="Texts, one a line (also .gz, .zst), or a table with all columns.")],
     target: Annotated[Path | None, typer.Option(help="Their reference translations, tags or labels.")] = None,
     hypotheses: Annotated[Path | None, typer.Option(help="Measure this output instead of translating.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Write the translations here.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Write the translations here; - is stdout.")] = None,
     shard: Annotated[str, typer.Option(metavar="I/N", help=SHARD)] = "",
     on: Annotated[str, typer.Option(help=ON)] = "",
 ) -> None:

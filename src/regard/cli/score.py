@@ -26,7 +26,7 @@ def score(
     words: Annotated[list[str], with_settings("RUN", "A run folder.")],
     source: Annotated[Path, typer.Option(help="Texts, one a line (also .gz, .zst).")],
     target: Annotated[Path, typer.Option(help="The translations to score, line by line.")],
-    out: Annotated[Path | None, typer.Option(help="Write the lines here; appears when it is whole.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Write the lines here, whole or not at all; - is stdout.")] = None,
     shard: Annotated[str, typer.Option(metavar="I/N", help=SHARD)] = "",
     on: Annotated[str, typer.Option(help=ON)] = "",
 ) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import os
 import re
-import shlex
 import shutil
 import sys
 import textwrap
@@ -19,7 +18,7 @@ from queue import Empty, Queue
 from threading import Thread
 from typing import TYPE_CHECKING, BinaryIO, Final, TextIO
 
-from regard.errors import DataError, SettingsError
+from regard.errors import DataError, SettingsError, quoted
 from regard.runs.log import NAMED_LOG, append
 
 if TYPE_CHECKING:
@@ -73,7 +72,7 @@ def _near(program: Path, folder: str) -> str:
     if found and Path(found).absolute() == program.absolute():
         return program.name
     inside = program.absolute().is_relative_to(folder)
-    return shlex.quote(str(program.absolute().relative_to(folder) if inside else program))
+    return quoted(program.absolute().relative_to(folder) if inside else program)
 
 
 # Faster imports.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import io
-import shlex
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any, Literal, TypeVar, cast
 
-from regard.errors import DataError, optional
+from regard.errors import DataError, optional, quoted
 
 _CHARACTERS = 1 << 24  # a block with more ends with the row that exceeds it
 Progress = Callable[[int, int | None], None]  # how many are done, and of how many if that is known
@@ -111,7 +110,7 @@ def _decode(data: bytes, path: str | Path, number: int, complain: Complain) -> s
         if data.startswith(_OFFICE):
             raise DataError(f"{path}: a document, a spreadsheet or a zip file, not plain text; save it as .txt or .tsv")
         if data.startswith(UTF_16):
-            hint = f"iconv -f UTF-16 -t UTF-8 {shlex.quote(str(path))} > {shlex.quote(f'{path}.utf8')}"
+            hint = f"iconv -f UTF-16 -t UTF-8 {quoted(path)} > {quoted(f'{path}.utf8')}"
             complain(CorpusProblem("encoding", str(path), 1, f"{path}: is UTF-16; convert it to UTF-8", hint))
     try:
         return data.decode()

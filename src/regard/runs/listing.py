@@ -283,10 +283,8 @@ _CELLS = {"elman": "Elman network", "gru": "GRU", "lstm": "LSTM"}
 def architecture(model: ModelSettings, task: str = "translate") -> str:
     """The kind and the sizes of a model, in words."""
     if not isinstance(model, RecurrentModel):
-        reads, writes = task != "language", task in ("translate", "language", "forecast")
-        depths = [model.encoder_depth] * reads + [model.decoder_depth] * writes
-        written = ", SSRU decoder" if writes and model.autoregression == "ssru" else ""
-        size = f"{'+'.join(map(str, depths))} layers, {model.heads} heads, width {model.width}"
+        written = ", SSRU decoder" if task not in {"tag", "classify"} and model.autoregression == "ssru" else ""
+        size = f"{'+'.join(map(str, model.depths(task)))} layers, {model.heads} heads, width {model.width}"
         recent = ", rotary positions" * (model.positions == "rotary") + ", SwiGLU" * (model.activation == "swiglu")
         return f"Transformer, {size}{recent}{written}"
     words = [_CELLS[model.cell] + (", both ways" if model.bidirectional and task != "language" else "")]

@@ -68,7 +68,7 @@ def choose(known: Settings, corpus: Extent, machine: Machine) -> tuple[str, tupl
     if corpus.rows < 10_000 or (seconds is not None and seconds <= 1200):  # too little time for a larger model
         return "transformer-tiny", (*_recent(known, 512), *tie)
     if corpus.rows < 200_000:
-        about = "A Transformer for half an hour on a CPU: 2 + 2 layers of width 192."
+        about = "A Transformer for half an hour on a CPU: 2 layers deep, width 192."
         shape = ("model.width=192", "model.encoder_depth=2", "model.decoder_depth=2")
         return "transformer-small", (f"about='{about}'", *shape, *_recent(known, 768), *tie)
     return small
@@ -206,9 +206,8 @@ def _reason(settings: Settings, corpus: Extent, machine: Machine, fitted: set[st
     """One line: the machine, the corpus and the limit, and what was chosen for them."""
     train, model = settings.train, settings.model
     noun = {"translate": "pair", "forecast": "window"}.get(settings.task, "text") + "s" * (corpus.rows != 1)
-    layers = (
-        f"{model.encoder_depth} + {model.decoder_depth}" if isinstance(model, TransformerModel) else f"{model.depth}"
-    )
+    depths = model.depths(settings.task) if isinstance(model, TransformerModel) else (model.depth,)
+    layers = " + ".join(map(str, depths))
     said = {
         "size": "" if settings.task == "forecast" else f"at most {settings.text.size:,} subwords",
         "batch": f"batches of {train.batch:,} tokens",

@@ -282,6 +282,11 @@ class TransformerModel(ModelBase):
     decoder_attention: AttentionSettings = AttentionSettings()
     cross_attention: AttentionSettings = AttentionSettings()
 
+    def depths(self, task: str) -> tuple[int, ...]:
+        """The layers of what a model for the task has: encoder, decoder, or both."""
+        reads, writes = task != "language", task in {"translate", "language", "forecast"}
+        return (self.encoder_depth,) * reads + (self.decoder_depth,) * writes
+
     @model_validator(mode="after")
     def _fits(self) -> Self:
         width = head_width(self.width, self.heads, "model.heads")

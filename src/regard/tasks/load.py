@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias, assert_never
 
 import torch
 
+from regard.device import pick_device
 from regard.errors import ModelError
 from regard.models.generator import EncoderDecoder
 from regard.nn.embeddings import longest_sequence
@@ -92,7 +93,7 @@ def open_translator(
 ) -> Translator:
     """A run, or an ensemble of several, that our own loop searches with: no engine is chosen."""
     run = _open_translating(folder)
-    chosen = torch.device(device)
+    chosen = pick_device(device)
     tokenizers = Tokenizers.load(run.tokenizer)
     models = [_model(run, tokenizers, chosen, checkpoint_name)]
     for other in map(_open_translating, others):
@@ -138,7 +139,7 @@ def load_run(
     run = Run.open(Path(folder))
     if run.settings.task == "translate":
         return load(folder, device=device, engine=engine, tell=tell, checkpoint_name=checkpoint_name)
-    return task_of(run.settings.task).load(run, torch.device(device), checkpoint_name)
+    return task_of(run.settings.task).load(run, pick_device(device), checkpoint_name)
 
 
 def load_predictor(folder: str | Path, device: str = "cpu", *, checkpoint_name: str | None = None) -> Trained:
@@ -156,7 +157,7 @@ def of_words(found: AnyTrained, name: str | Path) -> Trained:
 def open_predictor(folder: str | Path, device: str = "cpu") -> Predictor:
     """The best model of a run that does not translate."""
     run = Run.open(Path(folder))
-    found = task_of(run.settings.task).load(run, torch.device(device))
+    found = task_of(run.settings.task).load(run, pick_device(device))
     if found.task == "translate":
         raise ModelError(f"{folder}: is a run for task 'translate'; use regard translate and regard evaluate")
     return found

@@ -177,6 +177,8 @@ def test_the_reason_is_one_line_that_names_what_was_chosen_and_nothing_else() ->
     assert "\n" not in line
     assert fit(load_settings("gru", "task=language"), Extent(1, 9, 5), GPU)[1].startswith("fitted to a GPU, 1 text:")
     assert "dropout" not in line
+    of_one = fit(load_settings("transformer-tiny", "task=language"), MULTI30K, LAPTOP)[1]
+    assert "transformer model of width 128, 2 layers, " in of_one  # nothing is encoded
     hidden = load_settings("transformer-tiny", "model.dropout=0.33", "train.word_dropout=0.1", "train.steps=4")
     _, line = fit(hidden, MULTI30K, LAPTOP, ["dropout", "word_dropout"])
     assert ", 1 step of warm-up," in line

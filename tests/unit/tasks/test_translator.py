@@ -144,6 +144,12 @@ def test_the_limit_of_a_run_is_what_it_was_trained_with(trained: Path, translato
 # Order, emptiness, streams
 
 
+def test_a_device_of_any_name_is_refused_unless_it_is_one(trained: Path) -> None:
+    assert load(trained, device="auto").device.type in {"cpu", "cuda"}
+    with pytest.raises(SettingsError, match="device = gpu: no such device; auto, cpu and cuda are"):
+        load(trained, device="gpu")
+
+
 def test_empty_texts_stay_empty_and_in_their_place(translator: Translator) -> None:
     found = translator.translate(["", CAT, "   "], beam=1)
     assert [each.text.strip() == "" for each in found] == [True, False, True]
