@@ -83,12 +83,12 @@ def by_hash(x: Tensor, p: float) -> Tensor:
 
 def hashed(x: Tensor, first: Tensor, second: Tensor) -> Tensor:
     """32 bits that look random for 32 bits that do not: multiplications and shifts (the constants are those of
-    `triple32` by Wellons, 2018), with one seed before and one between them. Products overflow, as they should."""
+    `triple32` by Wellons, 2018), with one seed before and one between them. Products overflow, as they should. Its last
+    shift is left out: it changes only the lower bits, and these decide one comparison in 2¹⁴."""
     x = x + first
     x = (x ^ _shifted(x, 17)) * _signed(0xED5AD4BB)
     x = (x ^ _shifted(x, 11) ^ second) * _signed(0xAC4C1B51)
-    x = (x ^ _shifted(x, 15)) * _signed(0x31848BAB)
-    return x ^ _shifted(x, 14)
+    return (x ^ _shifted(x, 15)) * _signed(0x31848BAB)
 
 
 def _shifted(x: Tensor, count: int) -> Tensor:
