@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Literal
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.nn.fast.output_loss import widened
@@ -19,8 +20,8 @@ from regard.text.vocabulary import PAD
 
 def smoothed(log_probabilities: Tensor, targets: Tensor, smoothing: float) -> Tensor:
     """``−(1 − ε) log p(target) − ε mean log p``, cross-entropy with label smoothing ε, by rows. (N, V), (N,) → (N,)"""
-    right = log_probabilities.gather(1, targets[:, None]).squeeze(1)
-    return -(1 - smoothing) * right - smoothing * log_probabilities.mean(1)
+    surprise = F.nll_loss(log_probabilities, targets, reduction="none")  # compiled, its gradient is no table of zeros
+    return (1 - smoothing) * surprise - smoothing * log_probabilities.mean(1)
 
 
 def divergence(first: Tensor, second: Tensor) -> Tensor:
