@@ -650,6 +650,16 @@ def test_a_mistyped_run_gets_its_nearest_neighbour(run: Path, capsys: Capture) -
     assert hint == f"  regard runs ls {run.parent}"
 
 
+def test_a_neighbour_that_is_called_demo_is_named_by_its_path(run: Path) -> None:
+    """The name alone is the run of the package."""
+    shutil.copytree(run, run.parent / "demo")
+    try:
+        with pytest.raises(ModelError, match=r"runs/dmo: no such folder; did you mean '\S+/runs/demo'\?"):
+            Run.open(run.parent / "dmo")
+    finally:
+        shutil.rmtree(run.parent / "demo")
+
+
 def test_a_run_is_found_by_its_name_alone_and_in_its_folder(
     run: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
