@@ -10,18 +10,21 @@ intermediate result, 30 by itself; `--combined` lets it make one kernel of sever
 
 Only running needs a GPU. Here tensors have no values; a library that is compiled first and loaded before torch says
 that there is a device and that nothing on it has to be waited for; and what torch and Triton ask the driver is answered
-for an H200. So the script depends on the insides of torch: it was written for 2.13.
+for an H200. So the script needs a build of torch for CPUs, Triton and g++, and depends on the insides of torch: it was
+written for 2.13.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
 import warnings
+from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -29,8 +32,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from regard.errors import RegardError
+
 ROOT = Path(__file__).parent.parent
 PIECES = 8000
+BEGUN = "REGARD_KERNELS"  # set where the library is loaded
 STAND_IN = r"""
 #include <ATen/detail/CUDAHooksInterface.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
@@ -83,7 +89,8 @@ def begin_again() -> None:
         links = [f"-L{home}/lib", "-ltorch_cpu", "-lc10", f"-Wl,-rpath,{home}/lib"]
         build = ["g++", "-std=c++20", "-shared", "-fPIC", f"-I{home}/include", str(source), *links, "-o", str(library)]
         subprocess.run(build, check=True)
-        more = {"LD_PRELOAD": str(library), "TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1"}  # anew each time
+        loaded = f"{library} {os.environ.get('LD_PRELOAD', '')}".strip()
+        more = {BEGUN: "1", "LD_PRELOAD": loaded, "TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1"}  # compiled anew each time
         sys.exit(subprocess.run([sys.executable, *sys.argv], env=dict(os.environ) | more, check=False).returncode)
 
 
@@ -186,7 +193,9 @@ def main() -> None:
     parser.add_argument("--limit", type=int, default=0, help="operations above which an intermediate result is stored")
     parser.add_argument("--combined", action="store_true", help="one kernel of several that do not need each other")
     asked = parser.parse_args()
-    if "LD_PRELOAD" not in os.environ:
+    if torch.version.cuda or not find_spec("triton") or not shutil.which("g++"):
+        parser.error("needs a build of torch for CPUs, Triton and g++")
+    if BEGUN not in os.environ:
         begin_again()
     warnings.simplefilter("ignore")  # of torch, about caches and tensors without values
     pretend()
@@ -203,7 +212,10 @@ def main() -> None:
         return code
 
     GraphLowering.codegen = counted
-    parts = Parts(asked.settings)
+    try:
+        parts = Parts(asked.settings)
+    except RegardError as error:
+        parser.error(f"{error}")  # settings of another kind than a Transformer's are refused so
     inductor.combo_kernels = asked.combined
     inductor.realize_opcount_threshold = asked.limit or inductor.realize_opcount_threshold
     began = time.process_time()

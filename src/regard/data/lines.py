@@ -34,7 +34,7 @@ def in_blocks(rows: Iterable[Numbered], size: int = 8192) -> Iterator[list[Numbe
 
 LONGEST_LINE = 1 << 20  # bytes: a small packed file may unpack to one line of gigabytes
 PACKED = (".gz", ".zst", ".zstd")
-_OFFICE = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0", b"%PDF-")  # how documents and spreadsheets begin, new and old, and a PDF
+_DOCUMENTS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0", b"%PDF-")  # how they begin: of today's offices, of older ones, PDF
 UTF_16 = (b"\xff\xfe", b"\xfe\xff")  # its byte-order marks; no UTF-8 text begins with them
 
 ProblemKind = Literal["encoding", "format", "mismatch"]
@@ -107,7 +107,7 @@ def read_lines(path: str | Path, complain: Complain = refuse) -> Iterator[str]:
 def _decode(data: bytes, path: str | Path, number: int, complain: Complain) -> str:
     if number == 1:
         data = data.removeprefix(b"\xef\xbb\xbf")
-        if data.startswith(_OFFICE):
+        if data.startswith(_DOCUMENTS):
             raise DataError(f"{path}: a document, a spreadsheet or a zip file, not plain text; save it as .txt or .tsv")
         if data.startswith(UTF_16):
             hint = f"iconv -f UTF-16 -t UTF-8 {quoted(path)} > {quoted(f'{path}.utf8')}"
