@@ -160,7 +160,7 @@ EUROPARL: dict[str, tuple[int, tuple[str, ...]]] = {
     "200s-batch": (200, ("model.dropout=0.2", "train.batch=12288", "train.warmup=700")),
     "200s-rdrop": (200, ("train.batch=6144", RDROP)),
     "200s-adamw": (200, ADAMW),
-    "520s-rdrop": (520, ("model.dropout=0.2", "train.weight_decay=0.05", RDROP)),
+    "590s-rdrop": (590, ("model.dropout=0.2", "train.weight_decay=0.05", RDROP)),
 }
 
 
