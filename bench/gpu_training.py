@@ -13,9 +13,7 @@ weights, and the losses are printed beside one another. What capturing and compi
 
 A kind may say more: `cudnn` and `efficient` allow only these kernels of attention, and flash attention, which takes no
 mask; with `torch` it chooses. Without any of them, short sequences are computed by `nn.fast.short_attention`. With
-`drawn`, dropout is torch's also where it is compiled, which draws a number for each feature; with `stored`, inductor
-stores what takes more than 30 operations, as it does by itself; with `combined`, it makes one kernel of several that do
-not need each other.
+`drawn`, dropout is torch's also where it is compiled, which draws a number for each feature.
 """
 
 from __future__ import annotations
@@ -37,7 +35,6 @@ import torch
 import torch.nn.functional as F
 import transformers
 from torch import Tensor, nn
-from torch._inductor import config as inductor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import regard
@@ -142,7 +139,7 @@ def regard_step(kind: str, dropout: float, task: TranslateTask) -> Take:
 
 @contextlib.contextmanager
 def torchs_own(words: list[str]) -> Iterator[None]:
-    """What the words name is done as torch does it: attention, dropout, which intermediate results are stored."""
+    """What the words name is computed by torch: attention by some of its kernels, dropout."""
     named = [word for word in words if word in KERNELS]
     allowed = KERNELS[named[0]] if named else None
     with contextlib.ExitStack() as changed:
@@ -152,10 +149,6 @@ def torchs_own(words: list[str]) -> Iterator[None]:
             changed.enter_context(sdpa_kernel(allowed))
         if "drawn" in words:
             changed.enter_context(patch.object(fast_dropout, "by_hash", F.dropout))
-        if "stored" in words:
-            changed.enter_context(inductor.patch(realize_opcount_threshold=30))
-        if "combined" in words:
-            changed.enter_context(inductor.patch(combo_kernels=True))
         yield
 
 
@@ -239,6 +232,7 @@ def measure(task: TranslateTask, kinds: list[str], budget: int, rounds: int, ste
     ready: dict[str, float] = {}
     taking = contestants(task, kinds, 0.1)
     for kind, take in taking.items():  # every shape twice: warmed up, compiled and captured
+        torch._dynamo.reset()  # else a layer is what was compiled for the one before
         ready[kind] = timed(take, batches + batches)[0]
     streams = {kind: cycle(batches) for kind in kinds}
     for _ in range(rounds):

@@ -207,9 +207,6 @@ class Task(nn.Module, ABC):
         dynamo.specialize_float = True  # of a part no number changes: as variables they have it traced twice
         # Row and column sums of a norm's gradient in one kernel take more than twice the time of two kernels.
         inductor.triton.mix_order_reduction = False
-        # What takes more operations than this is stored for all that need it, else each computes it. A hash is sooner
-        # computed than read (docs/decisions/0017-what-is-dropped-is-not-stored.md).
-        inductor.realize_opcount_threshold = 100
         for message in NOTES:
             warnings.filterwarnings("ignore", message)
         for part in self.modules():
