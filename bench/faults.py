@@ -34,7 +34,6 @@ from itertools import count
 from pathlib import Path
 
 import torch
-from typer.main import get_command
 
 import regard
 from failing_disk import KINDS, Killed, failing
@@ -533,7 +532,6 @@ def main() -> int:
     parser.add_argument("--case", type=int, default=None, help="this one alone")
     given = parser.parse_args()
     torch.set_num_threads(1)
-    verbs.app = get_command(verbs.app)  # type: ignore[assignment]  # made anew for each call otherwise
     began, findings, tried = time.monotonic(), 0, Counter[str]()
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         os.environ["XDG_CACHE_HOME"] = str(Path(folder) / "cache")

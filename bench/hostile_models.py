@@ -22,7 +22,6 @@ from collections import Counter
 from pathlib import Path
 
 import torch
-from typer.main import get_command
 
 from importing import FORMATS
 from mutations import mutate, mutate_json
@@ -91,7 +90,6 @@ def main() -> int:
     parser.add_argument("--case", type=int, default=None, help="this one alone")
     given = parser.parse_args()
     torch.set_num_threads(1)
-    verbs.app = get_command(verbs.app)  # type: ignore[assignment]  # made anew for each call otherwise
     findings, codes = 0, Counter[str]()
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)

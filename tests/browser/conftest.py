@@ -19,6 +19,7 @@ import httpx
 import pytest
 
 import corpora_for_tests as small
+from processes import spawned
 from regard.explain.alignment import Aligner
 from regard.trainer.start import start
 from serving import eight_runs, on_a_port
@@ -40,6 +41,14 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
             tiny = preset == "transformer-tiny"
             Aligner(((0, 0),), late=tiny, error_rate=0.25, chosen_on="valid").save(folder / preset)
     return folder
+
+
+@pytest.fixture(scope="session", autouse=True)
+def forked() -> Iterator[None]:
+    """What a studio begins here is a fork, which need not import torch."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("regard.serve.jobs.spawn", spawned)
+        yield
 
 
 @pytest.fixture(scope="session")

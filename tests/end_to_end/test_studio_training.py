@@ -17,6 +17,7 @@ import pytest
 
 import corpora_for_tests as small
 import serving
+from processes import spawned
 from regard.fable.corpus import generate
 from regard.runs.folder import Run, is_occupied, steps
 from regard.serve.jobs import Jobs
@@ -108,7 +109,10 @@ def test_a_server_that_is_killed_leaves_its_training_to_the_next(runs: Path) -> 
             time.sleep(0.1)
 
 
-def test_a_training_of_the_studio_is_fitted_to_its_corpus_and_what_was_chosen_wins(runs: Path) -> None:
+def test_a_training_of_the_studio_is_fitted_to_its_corpus_and_what_was_chosen_wins(
+    runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("regard.serve.jobs.spawn", spawned)
     asking = {"headers": {"X-Regard": "test"}, "timeout": SECONDS}
     with serving.on_a_port(runs) as address, httpx.Client(base_url=address, **asking) as client:
         send_corpus(client)

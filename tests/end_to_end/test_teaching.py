@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +12,7 @@ import pytest
 import torch
 
 import corpora_for_tests as small
+from processes import begun
 from regard.cli.display import validation_line
 from regard.cli.main import run as cli
 from regard.convert.foreign import NEVER
@@ -29,7 +27,6 @@ from regard.text.tokenizers import Tokenizers
 from regard.trainer.start import absolute, fitted, preflight, resume, start
 
 QUICK = ("train.batch=128", "train.steps=12", "train.validate_every=5", "train.warmup=4")
-ENVIRONMENT = {**os.environ, "PYTHONWARNINGS": "ignore"}
 
 
 def taught(base: Path | str, *overrides: str) -> Settings:
@@ -181,12 +178,12 @@ EXACT = {
 def test_killed_and_resumed_it_ends_bit_for_bit_where_it_would_have(way: str, base: Path, tmp_path: Path) -> None:
     given = (f"train.base={base}", *QUICK, *animals(base), "train.validate_every=2", *EXACT[way])
     log = tmp_path / "killed" / "log.jsonl"
-    command = [sys.executable, "-m", "regard", "train", *given, "--out", str(tmp_path / "killed"), "--device", "cpu"]
-    with subprocess.Popen(command, stderr=subprocess.DEVNULL, env=ENVIRONMENT) as child:
-        while child.poll() is None and not (log.exists() and log.read_text().count('"validation"') > 1):
-            time.sleep(0.01)
-        child.kill()
-    assert child.returncode == -signal.SIGKILL
+    child = begun("train", *given, "--out", str(tmp_path / "killed"), "--device", "cpu")
+    while child.exitcode is None and not (log.exists() and log.read_text().count('"validation"') > 1):
+        time.sleep(0.01)
+    child.kill()
+    child.join()
+    assert child.exitcode == -signal.SIGKILL
     assert resume(tmp_path / "killed", small.Notes(), device="cpu").progress.step == 12
     start(tmp_path / "whole", fitted("", *given, device="cpu")[0], small.Notes(), device="cpu")
     assert small.weights(tmp_path / "killed") == small.weights(tmp_path / "whole")

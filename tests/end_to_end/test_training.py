@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +14,7 @@ import torch
 
 import corpora_for_tests as small
 import regard
-from processes import ENVIRONMENT, together
+from processes import begun, together
 from regard.cli.main import run as cli
 from regard.errors import ModelError, RegardError
 from regard.runs import checkpoint
@@ -164,12 +162,12 @@ def test_a_run_killed_while_it_trains_loses_nothing(tmp_path: Path) -> None:
     settings = small.settings("transformer-tiny", "train.validate_every=2", "train.average={kind='moving'}", *corpus)
     (tmp_path / "small.toml").write_text(settings.to_toml())
     log = tmp_path / "killed" / "log.jsonl"
-    command = [sys.executable, "-m", "regard", "train", str(tmp_path / "small.toml"), "--out", str(tmp_path / "killed")]
-    with subprocess.Popen([*command, "--device", "cpu"], stderr=subprocess.DEVNULL, env=ENVIRONMENT) as child:
-        while child.poll() is None and not (log.exists() and '"validation"' in log.read_text()):
-            time.sleep(0.01)
-        child.kill()
-    assert child.returncode == -signal.SIGKILL
+    child = begun("train", str(tmp_path / "small.toml"), "--out", str(tmp_path / "killed"), "--device", "cpu")
+    while child.exitcode is None and not (log.exists() and '"validation"' in log.read_text()):
+        time.sleep(0.01)
+    child.kill()
+    child.join()
+    assert child.exitcode == -signal.SIGKILL
     assert resume(tmp_path / "killed", small.Notes(), device="cpu").progress.step == settings.train.steps
     start(tmp_path / "whole", settings, small.Notes(), device="cpu")
     assert small.weights(tmp_path / "killed") == small.weights(tmp_path / "whole")

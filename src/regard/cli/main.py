@@ -9,6 +9,7 @@ import sys
 import textwrap
 import traceback
 from collections.abc import Callable, Sequence
+from functools import cache
 from types import FrameType
 from typing import Annotated, Any
 
@@ -94,7 +95,7 @@ def help_of(
     words: Annotated[list[str] | None, typer.Argument(metavar="VERB...", help="Such as: train, or data check.")] = None,
 ) -> None:
     """Show the help of a verb."""
-    app([*(words or []), "--help"], prog_name="regard", standalone_mode=False)
+    command()([*(words or []), "--help"], prog_name="regard", standalone_mode=False)
 
 
 @app.callback(invoke_without_command=True)
@@ -137,9 +138,15 @@ def _interrupted(number: int, frame: FrameType | None) -> None:
     signal.default_int_handler(number, frame)
 
 
+@cache
+def command() -> Any:
+    """All verbs with their options; to read them off the functions takes longer than many a verb."""
+    return typer.main.get_command(app)
+
+
 def run(arguments: list[str]) -> int:  # noqa: PLR0911
     try:
-        result = app(arguments, prog_name="regard", standalone_mode=False)
+        result = command()(arguments, prog_name="regard", standalone_mode=False)
         sys.stdout.flush()  # an error in writing must become an exit code
         return result if isinstance(result, int) else 0
     except typer.Exit as end:

@@ -112,7 +112,7 @@ def test_a_pipe_that_breaks_inside_a_verb_is_no_fault_either(monkeypatch: pytest
     def broken(*_: object, **__: object) -> None:
         raise BrokenPipeError
 
-    monkeypatch.setattr(main, "app", broken)
+    monkeypatch.setattr(main, "command", broken)
     monkeypatch.setattr(main, "_unread", lambda: 77)
     assert run([]) == 77
 
