@@ -88,6 +88,10 @@ INSIDE = {
     'The king said: "The wolf slept."': 'Le roi a dit: "Le loup a dormi."',
     "'The cat slept,' said the woman.": "'Le chat a dormi,' a dit la femme.",
     'The king said, "The cat slept. The dog ran."': 'Le roi a dit "Le chat a dormi. Le chien a couru."',
+    '"I am tired," said the girl.': '"Je suis fatigué," a dit la fille.',
+    "« I am tired », said the girl.": "« Je suis fatigué », a dit la fille.",
+    "„I am tired“, said the girl.": "„Je suis fatigué“, a dit la fille.",
+    "The girl slept (I am tired).": "La fille a dormi (je suis fatigué).",
     # as people write in a hurry, and aloud
     "the black cat ate the mouse": "le chat noir a mangé la souris",
     "where is the cat": "où est le chat",

@@ -271,6 +271,23 @@ def test_a_run_is_not_written_over(tmp_path: Path) -> None:
         start(tmp_path / "other", small.settings("lstm"), small.Notes())
 
 
+@pytest.mark.parametrize("more", [(), ("--continue",)])
+def test_a_run_that_is_refused_is_not_announced(
+    more: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings, run = tmp_path / "small.toml", tmp_path / "run"
+    settings.write_text(small.settings("lstm", "train.steps=1").to_toml())
+    command = ["train", str(settings), "--out", str(run), *more]
+    assert cli(command) == 0
+    assert capsys.readouterr().err.startswith(f"training {run}; Ctrl-C ")
+    assert cli([*command, "train.seed=5"]) in (2, 4)
+    said = capsys.readouterr().err
+    assert ("holds a run already" in said or "repeat the command that began it" in said, "Ctrl-C" in said) == (
+        True,
+        False,
+    )
+
+
 def test_a_folder_that_is_no_run_is_told_so(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="no such folder; regard train makes one"):
         load(tmp_path / "nowhere")

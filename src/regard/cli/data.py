@@ -25,9 +25,16 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Make, check, clean, count and split corpora.", no_args_is_help=True, rich_markup_mode=None)
 
 Files = Annotated[list[Path], typer.Argument(help="Two parallel files, or one file with columns.")]
+Texts = Annotated[list[Path], typer.Argument(help="Two parallel files, one file with columns, or one plain text.")]
 Columns = Annotated[str, typer.Option(help="Columns of a table, by name or number: 2,1.")]
 Run = Annotated[Path | None, typer.Option("--run", help="Use the tokenizers of this run.")]
-Task = Annotated[str, typer.Option(help="translate, tag, classify, language or forecast: which columns there are.")]
+Task = Annotated[
+    str,
+    typer.Option(
+        help="translate, tag, classify, language or forecast: which columns there are. "
+        "Without it translate, and language for one file of plain text."
+    ),
+]
 HeldOut = Annotated[
     list[Path] | None,
     typer.Option("--held-out", help="A test set whose sources must not be in the corpus; one or two files."),
@@ -78,12 +85,12 @@ def make(
 @app.command(cls=Command)
 def check(
     context: typer.Context,
-    files: Files,
+    files: Texts,
     columns: Columns = "",
     held_out: HeldOut = None,
     run: Run = None,
     ratio: Annotated[float, typer.Option(help="How unusual a ratio of lengths must be to be reported.")] = 4.0,
-    task: Task = "translate",
+    task: Task = "",
     find_shift: Annotated[
         bool, typer.Option("--find-shift", help="Only find the line from which on two files are shifted.")
     ] = False,
@@ -95,18 +102,22 @@ def check(
     if find_shift:
         return _find_shift(files)
     corpus, others = _corpus(files, columns), _corpus(held_out, columns) if held_out else None
+    task = task or _usual_task(corpus)
     if (other := _other_task(task)) is None:
         report = examine(corpus, held_out=others, tokenizers=_tokenizers(run), ratio=ratio, progress=_progress())
     elif task == "forecast":
         report = check_series(corpus)
     else:
-        report = check_labels(corpus, other.columns, other.fault, held_out=others, progress=_progress())
+        known, told = _tokenizers(run), _progress("rows")
+        report = check_labels(corpus, other.columns, other.fault, held_out=others, tokenizers=known, progress=told)
     if report.clean and not report.pairs:
         raise DataError(f"{', '.join(report.files)}: is empty; a corpus has at least one line")
     if common(context).json:
         put(json.dumps(asdict(report), ensure_ascii=False, indent=2))
     else:
         _show_check(report)
+        if task == "language" and report.clean:
+            say(f"to learn it: regard train --source {shlex.join(report.files)} task=language")
     return 0 if report.clean else DataError.exit_code
 
 
@@ -119,8 +130,9 @@ def _show_check(report: CheckReport) -> None:
     for finding in report.findings:
         print(f"\n{finding.kind}: {finding.count:,}")
         for example in finding.examples:
-            text = f"  {example.source[:60]} | {example.target[:60]}" if example.source or example.target else ""
-            put(f"  line {example.line:,}: {example.note}{text}")
+            texts = (example.source[:60], example.target[:60]) if ratio or example.target else (example.source[:60],)
+            text = " | ".join(texts) if any(texts) else ""
+            put(f"  line {example.line:,}: {example.note}  {text}".rstrip())
     if report.clean:
         print("nothing wrong")
     elif any(finding.kind == "mismatch" for finding in report.findings):
@@ -175,22 +187,22 @@ def clean(
 
 
 @app.command(cls=Command)
-def stats(
-    context: typer.Context, files: Files, columns: Columns = "", run: Run = None, task: Task = "translate"
-) -> None:
+def stats(context: typer.Context, files: Texts, columns: Columns = "", run: Run = None, task: Task = "") -> None:
     """Count lines, words and pieces."""
     from regard.data.check import SIDES
     from regard.data.stats import stats as count
 
+    corpus = _corpus(files, columns)
+    task = task or _usual_task(corpus)
     if task == "forecast":
-        _series_stats(context, _corpus(files, columns))
+        _series_stats(context, corpus)
         return
     names = SIDES if (other := _other_task(task)) is None else other.columns
-    report = count(_corpus(files, columns), _tokenizers(run), names)
+    report = count(corpus, _tokenizers(run), names)
     if common(context).json:
         print(json.dumps(asdict(report), indent=2))
         return
-    print(f"{', '.join(report.files)}: {report.pairs:,} pairs")
+    print(f"{', '.join(report.files)}: {report.pairs:,} {'pairs' if other is None else 'rows'}")
     print(f"{'':20}{'total':>14}{'mean':>8}{'median':>8}{'95 %':>8}{'longest':>9}")
     for side in report.sides:
         for name, spread in (("characters", side.characters), ("words", side.words), ("pieces", side.tokens)):
@@ -244,6 +256,17 @@ def _corpus(files: list[Path], columns: str) -> Corpus:
     return Corpus(tuple(map(str, files)), tuple(columns.split(",")) if columns else ())
 
 
+def _usual_task(corpus: Corpus) -> str:
+    """The task of a corpus where none is named: one plain text, which has one column, is of a language model."""
+    from regard.data.readers import format_of
+
+    if corpus.columns or len(corpus.paths) > 1 or format_of(corpus.paths[0]) != "text":
+        return "translate"
+    if Path(corpus.paths[0]).is_file():  # what is not there is refused when it is read
+        say(f"{corpus.paths[0]}: one column, taken for the text of a language model; pairs are in two files or a table")
+    return "language"
+
+
 def _other_task(name: str) -> type[AnyTask] | None:
     """The task, or None for translate, whose data is read without torch."""
     if name == "translate":
@@ -264,6 +287,6 @@ def _tokenizers(run: Path | None) -> Tokenizers | None:
     return None if run is None else Tokenizers.load(resolve(run) / "tokenizer")
 
 
-def _progress() -> LineCounter:
-    """A counter of pairs read."""
-    return LineCounter("read", what="pairs")
+def _progress(what: str = "pairs") -> LineCounter:
+    """A counter of what was read."""
+    return LineCounter("read", what=what)

@@ -39,11 +39,11 @@ def demo(
         if (out / "settings.toml").exists() and load_settings(out / "settings.toml").about == settings.about:
             shown.tell(f"the earlier demo is now {os.path.relpath(trash_run(out))}")
         steps = f"{settings.train.steps:,} steps" + (f", {time} of training at the most" if time else "")
-        shown.tell(f"training {PRESET} on the built-in English-French corpus: {steps}; Ctrl-C stops and saves")
-        shown.tell(
+        opening = (
+            f"training {PRESET} on the built-in English-French corpus: {steps}; Ctrl-C stops and saves\n"
             'meanwhile, try the trained one of the package: regard translate demo "The black cat ate the mouse."'
         )
-        outcome = training.start(out, settings, shown, device=asked.device)
+        outcome = training.start(out, settings, shown, device=asked.device, opening=opening)
         if outcome.reason == "interrupted":
             shown.tell(f"stopped, checkpoint written; resume with: regard train --resume {quoted(out)}")
             return INTERRUPTED

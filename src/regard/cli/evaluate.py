@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from regard.metrics.alignment import AlignmentQuality, Gold
     from regard.metrics.groups import Bucket, Habits
     from regard.metrics.translation import Quality
+    from regard.runs.folder import Run
     from regard.settings.call import CallSettings, MeasureSettings
 
 ALL = "measure.metrics=bleu,chrf,ter"  # of one run
@@ -73,7 +74,7 @@ def evaluate(
             with destination(out) as write:
                 for line in outputs:
                     write(line)
-    counts = evaluation.training_counts(opened, texts.sources)
+    counts, remark = evaluation.training_counts(opened, texts.sources), _learned(opened, texts)
     aligned = None if golds is None else _alignment(run, texts, golds, wanted, asked.place)
     result = evaluation.evaluate(texts, outputs, counts, wanted, aligned)
     judged: list[Quality] = []
@@ -84,12 +85,21 @@ def evaluate(
         judged = [comet(texts.sources, outputs, texts.references, wanted.comet, gpus=gpus)]
     origin = ", ".join(how(call.decode)) if hypotheses is None else str(hypotheses)
     if asked.json:
-        about = {"run": str(run), "source": str(source), "target": str(target), "output": origin}
+        about = {"run": str(run), "source": str(source), "target": str(target), "output": origin, "learned": remark}
         shown = asdict(result)
         shown["qualities"] += [asdict(quality) for quality in judged]
         put(json.dumps(about | shown, ensure_ascii=False, indent=2))
     else:
         _show(result, judged, f"{run} on {source}, {target}: {result.sentences:,} sentences, {origin}", wanted)
+
+
+def _learned(run: Run, texts: Texts) -> str:
+    """What `learned` says of a test that the run itself translates; it is also told."""
+    from regard.evaluate.evaluate import learned
+
+    if remark := learned(run, texts.sources) if texts.hypotheses is None else "":
+        say(remark)
+    return remark
 
 
 def _evaluate_labels(run: Path, source: Path, target: Path | None, asked: Common) -> None:

@@ -136,8 +136,8 @@ class Scoring:
 def doubt(
     context: typer.Context,
     run: Annotated[Path, typer.Argument(help="A run folder.")],
-    source: Annotated[Path, typer.Argument(help="Texts, one a line (also .gz, .zst).")],
-    target: Annotated[Path | None, typer.Argument(help="Their translations; without, the run translates them.")] = None,
+    source: Annotated[Path, typer.Option(help="Texts, one a line (also .gz, .zst).")],
+    target: Annotated[Path | None, typer.Option(help="Their translations; without, the run translates them.")] = None,
 ) -> None:
     """Sort a corpus by the doubt of its translations, highest first: doubt, line, source, target, reasons."""
     from regard.cli.streams import LineCounter

@@ -119,10 +119,9 @@ def _start(
         if dry_run:
             return _estimate(folder, settings, shown, asked, remark)
         another = "" if out or folder == training.place(preset, settings) else ", because a run of its name exists"
-        shown.tell(f"training {folder}{another}; Ctrl-C saves and stops it")
-        outcome = training.start(
-            folder, settings, *_listeners(folder, shown, tensorboard=tensorboard), device=asked.device, remark=remark
-        )
+        opening = f"training {folder}{another}; Ctrl-C saves and stops it"
+        listeners = _listeners(folder, shown, tensorboard=tensorboard)
+        outcome = training.start(folder, settings, *listeners, device=asked.device, opening=opening, remark=remark)
         shown.tell(_ending(folder, outcome))
     return _code(folder, outcome, asked)
 
@@ -133,9 +132,9 @@ def train_or_go_on(preset: str, overrides: list[str], folder: Path, asked: Commo
     from regard.trainer import start as training
 
     with display(quiet=asked.quiet) as shown:
-        shown.tell(f"training {folder}; Ctrl-C stops it, and the same command goes on")
+        opening = f"training {folder}; Ctrl-C stops it, and the same command goes on"
         listeners = _listeners(folder, shown, tensorboard=tensorboard)
-        outcome = training.go_on(folder, preset, *listeners, overrides=overrides, device=asked.device)
+        outcome = training.go_on(folder, preset, *listeners, overrides=overrides, device=asked.device, opening=opening)
         shown.tell(_ending(folder, outcome))
     return _code(folder, outcome, asked)
 

@@ -70,6 +70,7 @@ MOVED = {
 _NO_VERB = re.compile(r"No such command '(.*?)'")
 _INVALID = re.compile(r"Invalid value for '?(.*?)'?: (?:Input )?(.*?)(?:, unable to parse .*)?")
 _NO_VALUE = re.compile(r"Option '(.*?)' requires an argument")
+_TOO_MANY = re.compile(r"Got unexpected extra argument(?:s|\(s\))? \((.*)\)", re.DOTALL)
 _MISSING = re.compile(r"Missing (?:argument|option) '(.*?)'.*")
 
 
@@ -110,7 +111,15 @@ def usage_error(error: TyperException, message: str) -> SettingsError:
         options = [name for name in names if name.startswith("-")]
         known = f"give the value without {option}" if bare in names else did_you_mean(option, options)
         return SettingsError(f"{option}: no such option; {known}", hint=help_page)
+    if found := _TOO_MANY.fullmatch(message):
+        return SettingsError(f"{found[1]}: too many words; {_taken(context)}", hint=help_page)
     return SettingsError(_said(error, message.rstrip(".")), hint=help_page)
+
+
+def _taken(context: Any) -> str:
+    """What to write where words were left over."""
+    names = [each.name.upper() for each in context.command.params if each.param_type_name == "argument"]
+    return f"give only {' and '.join(names)}, in quotes where there are spaces" if names else "give only options"
 
 
 def _said(error: TyperException, message: str) -> str:

@@ -154,11 +154,12 @@ def check_labels(
     fault: Callable[[Sequence[str]], str],
     *,
     held_out: Corpus | None = None,
+    tokenizers: Tokenizers | None = None,
     shown: int = 5,
     progress: Progress | None = None,
 ) -> CheckReport:
     """The same for tagging, classification and language modelling: empty and repeated rows, one text with two labels,
-    leaks, and what `fault` says is wrong with a row, if anything."""
+    leaks, and what `fault` says is wrong with a row, if anything. The first column is text, the other has labels."""
 
     vectors = vector_faults(corpus, columns)
 
@@ -171,8 +172,9 @@ def check_labels(
         return [("count", problem)] if (problem := fault(row)) else []
 
     judge = Judge(faults, texts_of(held_out, columns), labelled=True)
-    rows, findings = _judged(corpus, columns, judge, shown, progress)
-    return CheckReport(corpus.paths, rows, None, findings)
+    sides = [] if tokenizers is None else [_UnknownCounter(columns[0], tokenizers.source)]
+    rows, findings = _judged(corpus, columns, judge, shown, progress, sides)
+    return CheckReport(corpus.paths, rows, None, findings, tuple(side.report() for side in sides))
 
 
 def _judged(  # noqa: PLR0917

@@ -62,6 +62,22 @@ class Ragged:
         """The length of every row."""
         return np.subtract(self.offsets[1:], self.offsets[:-1], dtype=np.int32, casting="unsafe")
 
+    def has(self, rows: Sequence[Sequence[int]]) -> list[bool]:
+        """Which of some rows are among these. Only rows of equal length and with equal numbers at a few places are
+        compared as a whole: a million rows take a fraction of a second."""
+        alike = np.flatnonzero(np.isin(self._marks(), Ragged.of(rows)._marks()))
+        found = {tuple(self[row].tolist()) for row in alike.tolist()}
+        return [tuple(row) in found for row in rows]
+
+    def _marks(self) -> NDArray[np.int64]:
+        """A number for each row, equal for equal rows."""
+        lengths = self.lengths().astype(np.int64)
+        marks = lengths.copy()
+        for quarter in range(4) if len(self.numbers) else ():
+            places = np.minimum(self.offsets[:-1] + lengths * quarter // 4, len(self.numbers) - 1)
+            marks = marks * 1_000_003 + np.where(lengths, self.numbers[places], 0)  # it may overflow: so do equal ones
+        return marks
+
     def padded(self, rows: NDArray[np.integer], width: int, fill: int) -> NDArray[Any]:
         """The given rows as a matrix, cut off or filled up on the right to one width."""
         begins = self.offsets[rows]

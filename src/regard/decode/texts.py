@@ -96,6 +96,7 @@ class Part:
     target_word: int = 0  # and in the output
     number: int = 0  # of the text, from which its random numbers follow
     first: bool = True  # whether the output begins here
+    begins: bool = True  # and whether that of the sentence does
     capitals: tuple[str, ...] = ()  # words never seen that are written in capitals, and may be read without
 
 
@@ -192,8 +193,10 @@ class TextSearch:
             word = word_at(passage.text, start)
             capitals = tuple(each.word for each in reading.unknown if lowered(each.word)[0] == CAPITALS)
             texts = [reading.text] if vectors else split(reading.text, lambda part: len(encode(part)), longest)
-            for text in texts:
-                where = Part(text, sentence=sentence, source_word=word, number=number, first=not parts)
+            for place, text in enumerate(texts):
+                where = Part(
+                    text, sentence=sentence, source_word=word, number=number, first=not parts, begins=not place
+                )
                 parts.append(replace(where, capitals=capitals))
                 word += len(space_words(text))
         return parts
@@ -324,10 +327,22 @@ def _joined_ranks(passage: Passage, parts: list[list[Output]], options: Options)
     """The outputs of a text from those of its parts: the best with the best, the second with the second."""
     searched = isinstance(options.rule, Beam)
     ranked = [_by_risk(each) if options.risk else _different(each) if searched else each for each in parts]
+    if not options.prefix:  # which may begin with a small letter
+        ranked = [[_begun(passage, output) for output in outputs] for outputs in ranked]
     return [
         _joined(passage, [outputs[min(rank, len(outputs) - 1)] for outputs in ranked])
         for rank in range(max(map(len, ranked), default=1))
     ]
+
+
+def _begun(passage: Passage, output: Output) -> Output:
+    """The output of a part with a capital, where its sentence or quotation begins with one: *"I am tired," said the
+    girl.* A run that reads *I am tired,* by itself cannot see that."""
+    part = output.parts[0]
+    if not (part.begins and passage.readings[part.sentence].begins and output.text[:1].islower()):
+        return output
+    text = output.text[0].upper() + output.text[1:]
+    return replace(output, text=text, parts=(replace(part, text=text),))
 
 
 def _different(outputs: list[Output]) -> list[Output]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import platform
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib.metadata import version
@@ -27,7 +27,7 @@ from regard.decode.rules import Beam
 from regard.device import pick_device
 from regard.errors import ModelError, ResourceError, SettingsError
 from regard.evaluate.comparison import Comparison, Conditions, Cost, Row
-from regard.evaluate.evaluate import Texts, check_measures, translate
+from regard.evaluate.evaluate import Texts, check_measures, learned, translate
 from regard.fable.sentence import Language
 from regard.files import new_file
 from regard.metrics.baselines import baselines
@@ -100,7 +100,16 @@ def compare(
     if texts:
         save_texts(Path(texts), material, systems)
     say(f"testing every pair: {measure.resamples:,} resamples, {measure.trials:,} randomisations")
-    return judged(systems, material, measure, conditions(material, chosen, measure, decode), others)
+    facts = replace(conditions(material, chosen, measure, decode), learned=remarks(opened.values(), material, say))
+    return judged(systems, material, measure, facts, others)
+
+
+def remarks(runs: Iterable[Run], material: Texts, say: Tell) -> tuple[str, ...]:
+    """About runs that were trained on some of the test, which is also told."""
+    found = tuple(remark for run in runs if (remark := learned(run, material.sources)))
+    for remark in found:
+        say(remark)
+    return found
 
 
 def conditions(

@@ -59,6 +59,7 @@ class Conditions:
     versions: dict[str, str]
     how: tuple[str, ...] = ()  # outputs were made: the beam, and what else is not as usual
     held_out: bool = True  # False: by this text checkpoints were chosen
+    learned: tuple[str, ...] = ()  # remarks about runs that were trained on some of it
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from pathlib import Path
 from regard.data.encoding import PairEncoder
 from regard.data.lines import read_lines
 from regard.data.readers import read_parallel
+from regard.data.shards import open_shards
 from regard.decode import scoring
 from regard.decode.options import Options
 from regard.decode.texts import Output, Part
@@ -38,11 +39,12 @@ from regard.tasks.translator import Translator
 from regard.text.sentences import one_line
 from regard.text.tokenizers import Tokenizers
 from regard.text.vectors import Vectors, inlined
-from regard.text.vocabulary import END
+from regard.text.vocabulary import END, UNK
 from regard.text.words import WordTokenizer, split_words
 
 ALIGNED = 256  # pairs aligned together
 CHUNK = 1024  # lines translated or scored together: enough to sort them by length
+LEARNED_ROWS = 5_000_000  # of a training text that is looked through for the test: a second or two
 LONGEST = 10_000  # pieces of a line to score; more is no sentence, and would not fit into memory
 
 Progress = Callable[[int, int | None], None]
@@ -157,6 +159,25 @@ def training_counts(run: Run, sources: Iterable[str]) -> Counts:
     except RegardError as problem:
         return None, f"the training text is not there: {problem}", split_words
     return words, f"the training text, {name}", split_words
+
+
+def learned(run: Run, sources: Sequence[str]) -> str:
+    """A remark for people, if a translator was trained on some of these sources; empty if not, or if that cannot be
+    known quickly. The encoded training text in the run is what it has read, whatever the files have become since."""
+    try:
+        column = open_shards(run.data / "train", verify=False).columns["source"]
+    except (DataError, KeyError):
+        return ""
+    tokenizers = Tokenizers.load(run.tokenizer)
+    if isinstance(tokenizers.source, Vectors) or len(column) > LEARNED_ROWS:
+        return ""
+    rows = [row for source in sources if UNK not in (row := tokenizers.read(source))]  # else it may be another text
+    if not (count := sum(column.has(rows))):
+        return ""
+    of = (
+        f"{count:,} of the {len(sources):,} test sources are" if count > 1 else f"1 of {len(sources):,} test sources is"
+    )
+    return f"{of} in the training text of {run.place}: scores on these say nothing about new text"
 
 
 def aligned(translator: Translator, sources: Sequence[str], targets: Sequence[str]) -> list[Links]:

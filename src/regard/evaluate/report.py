@@ -27,6 +27,7 @@ from regard.evaluate.compare import (
     fitting_edges,
     labelled_material,
     qualities,
+    remarks,
     test_material,
 )
 from regard.evaluate.comparison import Conditions
@@ -90,7 +91,7 @@ def report(
     began = perf_counter()
     found = list(translator.stream(material.sources, options))
     spent = 1000 * (perf_counter() - began) / max(1, len(found))
-    test = conditions(material, chosen, measure, decode)
+    test = replace(conditions(material, chosen, measure, decode), learned=remarks([opened], material, say))
     given = [*overrides_of("decode", decode), *overrides_of("measure", measure), *_flags(source, target, pins or ())]
     plain = replace(_plain_report(opened, test, given), milliseconds=spent)
     measured = _measured(plain, opened, material, found, measure)

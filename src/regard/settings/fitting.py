@@ -187,13 +187,17 @@ def _pieces(settings: Settings, corpus: Extent) -> float:
 
 
 def _working(settings: Settings) -> float:
-    """About how many weights are multiplied with each token."""
+    """About how many weights are multiplied with each token. A labeller has no output layer; to change the weights of
+    its embedding takes about as long."""
     model, output = settings.model, settings.text.size * settings.model.width
+    one = settings.task not in ("translate", "forecast")  # stack: a decoder, or an encoder that labels
     if isinstance(model, TransformerModel):
-        layers, matrices = model.encoder_depth + model.decoder_depth, 3 if model.activation == "swiglu" else 2
+        layers, matrices = sum(model.depths(settings.task)), 3 if model.activation == "swiglu" else 2
+        attention = 4 if one else 6  # two attentions in each layer of a decoder that reads an encoder
         read = 2 if settings.train.consistency.kind != "none" else 1  # times
-        return read * (layers * (6 * model.width**2 + matrices * model.width * model.hidden) + output)
-    return 2 * model.depth * 8 * model.hidden * (model.hidden + model.width) + output
+        return read * (layers * (attention * model.width**2 + matrices * model.width * model.hidden) + output)
+    stacks = 1 + model.bidirectional if one else 2
+    return stacks * model.depth * 8 * model.hidden * (model.hidden + model.width) + output
 
 
 def _rounded(number: float) -> int:

@@ -15,7 +15,7 @@ from regard.data.lines import Progress
 from regard.data.readers import Corpus, format_of
 from regard.data.shards import Shards, prepare, prepare_corpus
 from regard.data.tables import Row
-from regard.errors import DataError, SettingsError
+from regard.errors import DataError, SettingsError, quoted
 from regard.fable.corpus import Split, check_language, generate
 from regard.fable.sentence import Language, ParallelSentence
 from regard.settings import DataSettings, Extent, Settings
@@ -236,6 +236,12 @@ def _files(settings: Settings, prefix: str, purpose: str) -> Files:
         raise SettingsError(
             f"data: the {purpose} corpus {problem}; give {wanted}, or data.{prefix}corpus alone",
             hint="" if corpus or len(names) == 1 else hint,
+        )
+    if settings.task == "translate" and len(given) == 1 and format_of(given[0]) == "text":
+        side, other = ("source", "target") if sides[0] else ("target", "source")
+        raise SettingsError(
+            f"data.{prefix}{side} = {given[0]}: is one side of a corpus; give data.{prefix}{other}, or task=language",
+            hint=f"regard train --source {quoted(given[0])} task=language" if not prefix else "",
         )
     columns = columns_of(data) if corpus or settings.task == "forecast" else ()
     return Files(Corpus((corpus,) if corpus else given, columns), vectors=settings.text.source.kind == "vectors")

@@ -11,7 +11,7 @@ import string
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, islice, pairwise
 from typing import Annotated, Final
@@ -180,6 +180,7 @@ class Reading:
     words: int = 0  # words with at least one letter
     left: bool = False  # no word of it was ever seen: it is not translated
     unquoted: bool = False  # its quotation marks were not read
+    begins: bool = False  # it is a part of a sentence, and begins that, or a quotation, with a capital
 
 
 @dataclass(frozen=True)
@@ -275,28 +276,43 @@ def read(text: str, known: KnownWords | None, *, plain: bool = False) -> Passage
     between a speaker and what is said; where they quote a part of a sentence, they are left out. Nor are brackets,
     tags, bars, dashes, ellipses, semicolons and colons: what stands between them is read by itself, and they stay.
     """
-    parts = cut_as_read(text, plain=plain)
-    return Passage(text, parts, tuple(_read(sentence, known, plain=plain) for sentence in parts.sentences), known)
+    parts, begins = _cut_and_marked(text, plain=plain)
+    readings = (_read(sentence, known, plain=plain) for sentence in parts.sentences)
+    marked = (replace(reading, begins=begun) for reading, begun in zip(readings, begins, strict=True))
+    return Passage(text, parts, tuple(marked), known)
 
 
 def cut_as_read(text: str, *, plain: bool) -> Cut:
     """The sentences of a text; for a ``plain`` run also what somebody says, and who says it, by themselves, and what
     stands between brackets, tags, dashes, semicolons and the like, which such a run has never seen."""
+    return _cut_and_marked(text, plain=plain)[0]
+
+
+def _cut_and_marked(text: str, *, plain: bool) -> tuple[Cut, list[bool]]:
+    """The same, and which of them begin a sentence or a quotation of which they are but a part."""
     whole = cut(text)
     if not plain:
-        return whole
-    sentences, between = list[str](), [whole.between[0]]
+        return whole, [False] * len(whole.sentences)
+    sentences, between, begins = list[str](), [whole.between[0]], list[bool]()
     for sentence, gap in zip(whole.sentences, whole.between[1:], strict=True):
         done = 0
         for start, end in chain.from_iterable(
             _spans_between_marks(sentence, *span) for span in _quoted_spans(sentence)
         ):
+            begins.append(end - start < len(sentence) and _begins(sentence, start, first=not done))
             between[-1] += sentence[done:start]
             sentences.append(sentence[start:end])
             between.append("")
             done = end
         between[-1] += sentence[done:] + gap
-    return Cut(tuple(sentences), tuple(between))
+    return Cut(tuple(sentences), tuple(between)), begins
+
+
+def _begins(sentence: str, start: int, *, first: bool) -> bool:
+    """Whether a part is the first of its sentence, or of the first quotation in it, and has a capital there."""
+    before = sentence[:start].rstrip()
+    quoted = before[-1:] in tuple(_QUOTES) and sum(sign in _QUOTES for sign in before) == 1
+    return sentence[start].isupper() and (first or quoted)
 
 
 def _spans_between_marks(sentence: str, start: int, end: int) -> list[tuple[int, int]]:

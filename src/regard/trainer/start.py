@@ -124,14 +124,17 @@ def _name(settings: Settings) -> str:
     return name if task == "translate" else f"{name}-{task}"
 
 
-def start(folder: Path, settings: Settings, *listeners: Listener, device: str = "auto", remark: str = "") -> Outcome:
-    """Train a new run. ``remark`` is reported first, and kept in its log."""
+def start(
+    folder: Path, settings: Settings, *listeners: Listener, device: str = "auto", opening: str = "", remark: str = ""
+) -> Outcome:
+    """Train a new run. First ``opening`` is told, if nothing refuses the run; then ``remark``, which its log keeps."""
     chosen = pick_device(device)
     with workers(chosen) as together:
         fresh = together.leads and not folder.exists()
         if together.leads:
             _can_begin(settings, chosen)
             _create(folder, settings)
+            _tell_all(listeners, opening)
         together.wait()
         with _held(folder, together):
             with _undone(folder, fresh=fresh):
@@ -140,6 +143,11 @@ def start(folder: Path, settings: Settings, *listeners: Listener, device: str = 
                 _begin(run, trainer)
                 check_disk(trainer)
             return trainer.run()
+
+
+def _tell_all(listeners: Sequence[Listener], line: str) -> None:
+    for listener in listeners if line else ():
+        listener.tell(line)
 
 
 def _can_begin(settings: Settings, device: torch.device) -> None:
@@ -240,11 +248,17 @@ def resume(folder: Path, *listeners: Listener, device: str = "auto", time: str =
 
 
 def go_on(
-    folder: Path, preset: str | Path, *listeners: Listener, overrides: Sequence[str] = (), device: str = "auto"
+    folder: Path,
+    preset: str | Path,
+    *listeners: Listener,
+    overrides: Sequence[str] = (),
+    device: str = "auto",
+    opening: str = "",
 ) -> Outcome:
     """Begin a run or, where the folder has one with the settings that are given, go on with it.
 
-    So one command can be repeated after any end, by torchrun for all processes or by a batch system.
+    So one command can be repeated after any end, by torchrun for all processes or by a batch system. First ``opening``
+    is told, if nothing refuses the run.
     """
     chosen, remark, fresh = pick_device(device), "", False
     with workers(chosen) as together:
@@ -256,6 +270,7 @@ def go_on(
                 _create(folder, settings)
             else:
                 _check_same(Run.open(folder), preset, overrides)
+            _tell_all(listeners, opening)
         together.wait()
         with _held(folder, together):
             with _undone(folder, fresh=fresh):

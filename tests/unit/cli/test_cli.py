@@ -93,6 +93,13 @@ MISTAKES = {
         "--limit: no such option; known: --device, --help, --json, --on, --out, --quiet, --shard, --source, --target\n",
     ),
     "a text behind a preset": (["train", "lstm", __file__], 2, "is a file, no preset"),
+    "a word too many": (
+        ["runs", "import", "my", "run.tar"],
+        2,
+        "run.tar: too many words; give only FILE, in quotes where there are spaces\n  regard runs import --help\n",
+    ),
+    "words for a verb that takes none": (["doctor", "x", "y"], 2, "x y: too many words; give only options\n"),
+    "texts without their option": (["doubt", "demo", "x", "--source", "y"], 2, "x: too many words; give only RUN, in"),
     "a group without a verb": (["runs"], 2, "export"),
     "a number that is none": (
         ["translate", "x", "y", "--beam", "many"],

@@ -24,6 +24,7 @@ from regard.evaluate.compare import (
 )
 from regard.evaluate.comparison import Comparison, Conditions, Cost, Row, sign
 from regard.evaluate.evaluate import Texts
+from regard.fable.corpus import generate
 from regard.metrics.paired import Verdict
 from regard.metrics.translation import Quality, measure
 from regard.runs.folder import Run
@@ -72,6 +73,26 @@ def test_a_comparison_says_how_the_outputs_were_made(
     assert isinstance(found, Comparison)
     assert (found.conditions.beam, found.conditions.how) == (beam, how)
     assert f"Measured with: {', '.join(how)}, cpu" in read(comparison_page(found)).shown
+
+
+def test_a_comparison_on_text_that_a_run_has_learned_says_so(runs: list[Path], tmp_path: Path) -> None:
+    pairs = list(generate("fr", count=3, split="train", maximum_words=8))
+    (tmp_path / "a").write_text("".join(f"{each.source}\n" for each in pairs))
+    (tmp_path / "b").write_text("".join(f"{each.target}\n" for each in pairs))
+    told: list[str] = []
+    found = regard.compare(
+        runs,
+        str(tmp_path / "a"),
+        str(tmp_path / "b"),
+        decode=DecodeSettings(beam=1),
+        measure=MeasureSettings(resamples=2, trials=2),
+        device="cpu",
+        tell=told.append,
+    )
+    assert isinstance(found, Comparison)
+    assert [each.split(" are ")[0] for each in found.conditions.learned] == ["3 of the 3 test sources"] * len(runs)
+    assert set(found.conditions.learned) <= set(told)
+    assert found.conditions.learned[0] in read(comparison_page(found)).shown
 
 
 def row(name: str, bleu: float, margin: float | None = 0.8, cost: Cost | None = None) -> Row:

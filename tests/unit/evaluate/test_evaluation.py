@@ -6,6 +6,7 @@ import gzip
 import json
 import math
 import re
+import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -13,19 +14,24 @@ from dataclasses import asdict
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import corpora_for_tests as small
 from regard.cli.main import run
 from regard.cli.streams import LineCounter, set_quiet
+from regard.data.encoding import Ragged
 from regard.errors import DataError, SettingsError
 from regard.evaluate import evaluate as evaluation
 from regard.evaluate.evaluate import Texts, alignment_of, check_measures, score, training_counts
+from regard.evaluate.report import report
 from regard.fable.corpus import generate
 from regard.metrics.alignment import flipped
 from regard.metrics.groups import by_length
 from regard.metrics.translation import measure
 from regard.runs.folder import Run
-from regard.settings.call import MeasureSettings
+from regard.settings.call import DecodeSettings, MeasureSettings
+from regard.show.run_page import limits
 from regard.tasks.load import load
 from regard.text.words import split_words
 from regard.trainer.start import start
@@ -287,6 +293,39 @@ def test_directions_that_do_not_pair_are_refused() -> None:
 def test_measures_complain_before_any_work() -> None:
     with pytest.raises(SettingsError, match="metrics = blue"):
         check_measures(MeasureSettings(metrics=("blue",)))
+
+
+# What a run has learned is no test
+
+
+def test_a_test_that_the_run_was_trained_on_is_told(trained: Path, tmp_path: Path, capsys: Capture) -> None:
+    known = [(each.source, each.target) for each in generate("fr", count=2, split="train", maximum_words=8)]
+    pairs = [*known, (known[0][0] + " yeti", "x"), ("the yeti", "y"), ("", "")]
+    texts = [
+        write(tmp_path / f"test.{side}", lines) for side, lines in zip("ab", zip(*pairs, strict=True), strict=True)
+    ]
+    opened = Run.open(trained / "run")
+    remark = f"2 of the 5 test sources are in the training text of {opened.place}: scores on these say nothing about "
+    assert evaluation.learned(opened, [source for source, _ in pairs]).startswith(remark)
+    assert evaluation.learned(opened, [known[0][0]]).startswith("1 of 1 test sources is in the training text")
+    assert evaluation.learned(opened, ["the yeti"]) == ""
+    files = ["--source", texts[0], "--target", texts[1]]
+    assert run(["evaluate", str(trained / "run"), *files, "decode.beam=1"]) == 0
+    assert remark in capsys.readouterr().err
+    assert run(["evaluate", str(trained / "run"), *files, "--hypotheses", texts[1]]) == 0
+    assert remark not in capsys.readouterr().err
+    made = report(opened, *texts, decode=DecodeSettings(beam=1), measure=MeasureSettings(resamples=2))
+    assert any(remark in each for each in limits(made))
+    shutil.copytree(trained / "run", tmp_path / "run", ignore=shutil.ignore_patterns("data"))
+    assert evaluation.learned(Run.open(tmp_path / "run"), [known[0][0]]) == ""  # not known any more
+
+
+@given(
+    st.lists(st.lists(st.integers(0, 3), max_size=6), max_size=9),
+    st.lists(st.lists(st.integers(0, 3), max_size=6), max_size=9),
+)
+def test_rows_are_found_among_others(held: list[list[int]], asked: list[list[int]]) -> None:
+    assert Ragged.of(held).has(asked) == [row in held for row in asked]
 
 
 # Where counts of words come from

@@ -168,18 +168,19 @@ def test_the_verbs_show_it(run: Path, tmp_path: Path, capfd: pytest.CaptureFixtu
     assert cli(["translate", str(run), "the cat sleeps", "--show", "doubt", "--json"]) == 0
     assert set(json.loads(capfd.readouterr().out)["doubt"]) == {"value", "reasons", "words", "signals"}
     (tmp_path / "a.en").write_text("the cat\tsleeps\nthe bear eats\n")
-    assert cli(["doubt", str(run), str(tmp_path / "a.en")]) == 0
+    texts = str(tmp_path / "a.en")
+    assert cli(["doubt", str(run), "--source", texts]) == 0
     lines = [line.split("\t") for line in capfd.readouterr().out.splitlines()]
     assert sorted(line[1] for line in lines) == ["1", "2"]
     assert {len(line) for line in lines} == {5}  # a tab in a text makes no column
     assert float(lines[0][0]) >= float(lines[1][0])
     (tmp_path / "gaps.en").write_text("the cat sleeps\n\nthe bear eats\n\n")
-    assert cli(["doubt", str(run), str(tmp_path / "gaps.en")]) == 0
+    assert cli(["doubt", str(run), "--source", str(tmp_path / "gaps.en")]) == 0
     answered = capfd.readouterr()
     assert sorted(line.split("\t")[1] for line in answered.out.splitlines()) == ["1", "3"]
     assert "2 lines were left out" in answered.err
-    assert cli(["doubt", str(run), str(tmp_path / "a.en"), str(tmp_path / "a.en"), "--json"]) == 0
+    assert cli(["doubt", str(run), "--source", texts, "--target", texts, "--json"]) == 0
     assert {json.loads(line)["line"] for line in capfd.readouterr().out.splitlines()} == {1, 2}
     (tmp_path / "empty").write_text("")
-    assert cli(["doubt", str(run), str(tmp_path / "empty")]) == 3
+    assert cli(["doubt", str(run), "--source", str(tmp_path / "empty")]) == 3
     assert "has no sentence; give at least one" in capfd.readouterr().err

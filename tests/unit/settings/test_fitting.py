@@ -151,6 +151,18 @@ def test_a_time_limit_has_room_for_half_the_steps_where_rows_are_read_twice() ->
     assert 0.45 < twice / once < 0.55
 
 
+def test_a_time_limit_has_room_for_the_layers_that_the_task_has() -> None:
+    """A language model has no encoder, a labeller no decoder: layers of the other stack change nothing."""
+    limit = "train.time=8m"
+    for task, other in (("language", "encoder"), ("tag", "decoder"), ("classify", "decoder")):
+        made = fitted("transformer-small", f"task={task}", limit).train
+        assert fitted("transformer-small", f"task={task}", limit, f"model.{other}_depth=9").train == made
+        assert made.batch > fitted("transformer-small", limit).train.batch
+        assert fitted("lstm", f"task={task}", limit).train.batch > fitted("lstm", limit).train.batch
+    both = ("model.bidirectional=true", "model.bridge=dense")  # ways of reading
+    assert fitted("lstm", "task=tag", limit).train.batch > fitted("lstm", "task=tag", limit, *both).train.batch
+
+
 def test_labels_get_a_model_that_reads_both_ways() -> None:
     for task in ("tag", "classify"):
         name, changes = choose(load_settings("lstm", f"task={task}"), MULTI30K, LAPTOP)

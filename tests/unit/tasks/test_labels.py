@@ -230,6 +230,25 @@ def test_plain_text_is_checked_and_counted(tmp_path: Path, capsys: Capture) -> N
     assert side.words.total == 4
 
 
+@pytest.mark.usefixtures("with_demo")
+def test_one_plain_text_is_taken_for_that_of_a_language_model(tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "text.txt"
+    path.write_text("the cat sleeps\nthe zyx barks\n")
+    for verb in ("check", "stats"):
+        assert cli(["data", verb, str(path)]) == 0
+        shown, said = capsys.readouterr()
+        assert f"{path}: 2 rows\n" in shown
+        assert "taken for the text of a language model" in said
+        assert cli(["data", verb, str(tmp_path / "no.txt")]) == DataError.exit_code
+        assert capsys.readouterr().err.startswith(f"{tmp_path / 'no.txt'}: cannot be read")
+    assert cli(["data", "check", str(path), "--run", "demo", "--quiet"]) == 0
+    assert "text: 16.67 % <unk>" in capsys.readouterr().out
+    assert cli(["train", "--source", str(path)]) == SettingsError.exit_code
+    *_, line, hint = capsys.readouterr().err.splitlines()
+    assert line.endswith("is one side of a corpus; give data.target, or task=language")
+    assert hint == f"  regard train --source {path} task=language"
+
+
 def test_an_unknown_task_is_told_its_neighbour(tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / "t.txt").write_text("x\n")
     assert cli(["data", "stats", str(tmp_path / "t.txt"), "--task", "tags"]) == SettingsError.exit_code

@@ -140,6 +140,25 @@ def test_quotation_marks_around_sentences_stay_where_they_are(text: str, sentenc
 
 
 @pytest.mark.parametrize(
+    ("text", "begins"),
+    [
+        ('"I am," said the Bear.', [True, False]),
+        ("« I am », said the Bear.", [True, False]),
+        ("„I am“, said the Bear.", [True, False]),
+        ("‘I am,’ said the Bear.", [True, False]),
+        ('"i am," said the Bear.', [False, False]),
+        ('The Bear said: "I am"', [True, True]),
+        ("I am (I see) — I am", [True, False, False]),
+        ("I am", [False]),  # as a whole it is read as it is written
+        ("I am. I see.", [False, False]),
+    ],
+)
+def test_what_begins_a_sentence_or_a_quotation_that_is_cut_is_known(text: str, begins: list[bool]) -> None:
+    assert [reading.begins for reading in read(text, known(), plain=True).readings] == begins
+    assert not any(reading.begins for reading in read(text, known()).readings)
+
+
+@pytest.mark.parametrize(
     ("written", "as_read"),
     [
         ('The "cat" is a city', "The cat is a city"),

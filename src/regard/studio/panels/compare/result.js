@@ -87,6 +87,7 @@ function table({rows, metrics, verdicts, conditions: about}) {
     {"aria-labelledby": "scores-title"},
     element("h2", {id: "scores-title"}, headline({rows, metrics, verdicts})),
     element("p.note", `${about.sentences.toLocaleString("en")} sentences: ${about.data}.`),
+    (about.learned ?? []).map((remark) => element("p.note", `${remark}.`)),
     element(
       "div.scroll",
       {tabindex: 0, role: "region", "aria-label": "Scores"},
