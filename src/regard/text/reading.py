@@ -66,6 +66,11 @@ class KnownWords:
         """Whether a word that was not seen is `<unk>`."""
         return isinstance(self.tokenizer, WordTokenizer | SpaceTokenizer)
 
+    @property
+    def marked(self) -> bool:
+        """Whether capitals are marks beside a word, and no part of it."""
+        return getattr(self.tokenizer, "case", "keep") == "mark"
+
     def __contains__(self, word: str) -> bool:
         match self.tokenizer:
             case WordTokenizer():
@@ -379,12 +384,13 @@ def _read(sentence: str, known: KnownWords | None, *, plain: bool) -> Reading:
         return Reading(sentence)
     text, done, unknown, words, seen = "", 0, [], 0, False
     calm = plain and any(map(str.islower, sentence))
+    shouted = sentence.isupper() and len(sentence.split()) > 1
     unquoted = plain and bool(set(_QUOTES) & set(sentence)) and not _is_learned(sentence)
     for start, end in known.spans(sentence):
         word = sentence[start:end]
         has_letter, has_sign = any(map(str.isalpha, word)), any(map(str.isalnum, word))
         words += has_letter
-        variant = _variant(word, known)
+        variant = _variant(word, known, shouted=shouted)
         if unquoted and word in _QUOTES:
             text, done = text + sentence[done:start], end
             continue
@@ -406,8 +412,11 @@ def _calmed(word: str, variant: str | None, *, first: bool) -> tuple[str, str | 
     return written, None if variant is None else written
 
 
-def _variant(word: str, known: KnownWords) -> str | None:
-    """The word, or else another way to write it, in which it was seen."""
+def _variant(word: str, known: KnownWords, *, shouted: bool) -> str | None:
+    """The word, or else another way to write it, in which it was seen; among others in capitals, the usual way: in
+    *THAT IS ALL* nothing is called ALL."""
+    if shouted and not known.marked and (usual := known.by_small_letters.get(word.lower())):
+        return usual
     if word in known:
         return word
     forms = [word, unicodedata.normalize("NFC", word), word.translate(_STRAIGHT), word.translate(_CURLY)]

@@ -50,6 +50,16 @@ def test_a_run_that_has_not_counted_its_words_marks_nothing(tmp_path: Path) -> N
     assert not (tmp_path / "again" / COUNTED).exists()
 
 
+@pytest.mark.parametrize("kind", ["word", "bpe"])
+def test_among_words_in_capitals_one_that_was_seen_so_is_read_as_usual(kind: Kind) -> None:
+    lines = ["all this is good .", "this is all .", "the ALL is good ."]
+    words = known(kind, lines=lines)
+    assert read("THIS IS ALL.", words).read_as == "this is all."
+    assert read("the ALL is good.", words).read_as == ""
+    assert read("ALL", words).read_as == ""
+    assert read("THIS IS ALL.", known(kind, case="mark", lines=lines)).read_as == ""
+
+
 @pytest.mark.parametrize(
     ("text", "sentences"),
     [
