@@ -145,14 +145,17 @@ def pools() -> Pools:
     return Pools(load())
 
 
-@cache
 def capacity(words: int) -> int:
     """How many different sentences of so many words there are at least.
 
     Only the simplest kind is counted, *the black cat ate the mouse*: noun phrase, verb in the past, noun phrase. Of
     more than nine words there are at least as many as of nine.
     """
-    words = min(words, 9)
+    return _capacity(min(words, 9))
+
+
+@cache
+def _capacity(words: int) -> int:
     if words < 5:  # "Mary slept", and for one word "Run!"
         return len(pools().commands) * (len(pools().lexicon.names) if words > 1 else 1)
     return sum(
