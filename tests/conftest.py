@@ -11,6 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+# The models are tiny: a second thread only waits. NumPy and the processes that tests begin ask once, at their start.
+os.environ["OMP_NUM_THREADS"] = "1"
+
 import pytest
 import torch
 from hypothesis import settings
@@ -26,8 +29,7 @@ LONG = {"test_documented_commands", "test_studio_train", "test_studio_training",
 # While modules and tests are collected nearly nothing is garbage, and to look for it would take 40 % of the time.
 gc.set_threshold(50_000, 20, 50)
 
-torch.set_num_threads(1)  # the models are tiny: a second thread only waits
-os.environ["OMP_NUM_THREADS"] = "1"  # so it does in the processes that tests begin
+torch.set_num_threads(1)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
