@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Sequence
+from functools import cache
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
@@ -44,8 +45,13 @@ class Raises:
         terminalreporter.write_line("\n".join(lines) or "every raise is run by a test")
 
     def missed(self) -> list[Place]:
-        wanted = {place for path in PACKAGE.rglob("*.py") for place in places(path)}
-        return sorted(wanted - self.seen)
+        return sorted(everywhere() - self.seen)
+
+
+@cache
+def everywhere() -> frozenset[Place]:
+    """Where the package raises."""
+    return frozenset(place for path in PACKAGE.rglob("*.py") for place in places(path))
 
 
 def places(path: Path) -> list[Place]:
