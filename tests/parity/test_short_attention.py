@@ -82,12 +82,11 @@ def test_programs_for_short_sequences_give_the_written_out_contexts_and_gradient
 def check_layers() -> None:
     """A step through the programs and through maps in one product, as on a GPU, against the usual one; compiled, it is
     one graph for each kind of part."""
-    settings = small.settings(
-        "transformer-tiny", "model.dropout=0.0", "model.positions=rotary", "model.activation=swiglu"
-    )
+    kind = ("model.dropout=0.0", "model.positions=rotary", "model.activation=swiglu")
     with TemporaryDirectory() as folder:
+        settings = small.settings("transformer-tiny", *kind, *small.animals(Path(folder)))
         task = open_task(Run.create(Path(folder) / "run", settings), small.Notes().tell).train()
-    batches = [Tensors.of(batch, torch.device("cpu")) for batch in Batches(task.train_examples, 128).epoch(0)]
+    batches = [Tensors.of(batch, torch.device("cpu")) for batch in Batches(task.train_examples, 64).epoch(0)]
     batches = [batch for batch in batches if batch.source.shape != batch.target_in.shape][:3]
 
     def gradients(batch: Tensors) -> list[Tensor]:

@@ -7,7 +7,6 @@ import itertools
 import json
 import math
 import re
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -138,9 +137,15 @@ def look_up(origin: str, walk: Walkthrough, trace: Trace, model: nn.Module) -> T
     """The tensor that an origin names, found without the walkthrough's help."""
     kind, _, rest = origin.partition(" ")
     name, _, index = rest.partition("[")
-    weights: Mapping[str, Tensor] = {**dict(model.named_parameters()), **dict(model.named_buffers())}
-    value = walk[name].output if kind == "step" else {"trace": trace.tensors, "parameter": weights}[kind][name]
+    value = walk[name].output if kind == "step" else trace.tensors[name] if kind == "trace" else weight(model, name)
     return eval(f"value[{index}", {"value": value.detach()}) if index else value.detach()  # type: ignore[no-any-return]
+
+
+def weight(model: nn.Module, name: str) -> Tensor:
+    """A parameter or a buffer."""
+    place, _, last = name.rpartition(".")
+    part = model.get_submodule(place)
+    return dict((*part.named_parameters(recurse=False), *part.named_buffers(recurse=False)))[last]
 
 
 def verify(walk: Walkthrough, model: Model, trace: Trace, tolerance: float) -> None:
