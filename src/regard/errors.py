@@ -121,9 +121,10 @@ def _of_system(number: int | None, path: object, text: str) -> RegardError:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """The closest known name as a hint; if none is close, what is known."""
+    """The closest known name, in whatever capitals, as a hint; if none is close, what is known."""
     names = sorted(known)
-    close = get_close_matches(word, names, n=1, cutoff=0.6)
+    spelled = {name.casefold(): name for name in reversed(names)}
+    close = [spelled[name] for name in get_close_matches(word.casefold(), spelled, n=1, cutoff=0.6)]
     more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
     return f"did you mean '{close[0]}'?" if close else f"known: {', '.join(names[:LISTED])}{more}"
 

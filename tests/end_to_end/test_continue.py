@@ -90,6 +90,7 @@ def test_another_number_of_processes_goes_on_to_the_same_end(tmp_path: Path) -> 
     ("changed", "line"),
     [
         (["model.width=32"], "--continue: model.width = 32, but {run} has 16; repeat the command"),
+        (["train.time=3s"], "--continue: train.time = 3s, but {run} has none; repeat the command"),
         (["train.steps=50"], "--continue: train.steps = 50, but {run} has 3"),
     ],
 )

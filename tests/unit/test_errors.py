@@ -48,6 +48,8 @@ def test_a_hint_is_beside_the_line_and_survives_another_process() -> None:
 
 def test_the_nearest_name_is_offered_or_all_of_them() -> None:
     assert did_you_mean("heds", ["heads", "hidden"]) == "did you mean 'heads'?"
+    assert did_you_mean("HEADS", ["heads", "hidden"]) == "did you mean 'heads'?"
+    assert did_you_mean("en-fr", ["EN-FR", "EN-FR-2"]) == "did you mean 'EN-FR'?"
     assert did_you_mean("zzz", ["b", "a"]) == "known: a, b"
     assert did_you_mean("zzz", map(str, range(1000, 1050))).endswith(", 1039 and 10 more")
 

@@ -41,8 +41,8 @@ def faithful(
         suffix_of(out, (".html",))
     texts, golds = _texts(source, target, how.alignment)
     predictor = load_predictor(Path(name), asked.place)
-    limited = "all" if not how.limit else f"the first {how.limit:,}"
-    say(f"measuring {limited} of {len(texts):,} lines; nothing is saved until all are measured")
+    limited = f"the first {how.limit:,} of " if 0 < how.limit < len(texts) else ""
+    say(f"measuring {limited}{len(texts):,} lines; nothing is saved until all are measured")
     found = measure(predictor, texts, golds, named=source.name, how=how, tell=LineCounter("measured", what="sentences"))
     assert predictor.run is not None
     found.save(predictor.run.cache)
@@ -52,7 +52,7 @@ def faithful(
         put(found.to_json().decode())
         return
     show(lines_of(found))
-    for line in _remarks(found):
+    for line in remarks_on(found):
         say(line)
 
 
@@ -90,7 +90,7 @@ def lines_of(found: Faithfulness) -> list[str]:
     return lines
 
 
-def _remarks(found: Faithfulness) -> list[str]:
+def remarks_on(found: Faithfulness) -> list[str]:
     """Remarks on the table."""
     from regard.show.faithful_page import figure
 
@@ -98,7 +98,14 @@ def _remarks(found: Faithfulness) -> list[str]:
         f"{found.sentences} sentences, {found.words} words of {found.measured_on}; {found.left_out:,} lines left out"
     ]
     lines += [f"▸ {found.best}: {found.told}; explain shows it first; ≈ is not significantly different"]
-    lines += [told for each in found.methods if (told := found.caution(each.method))]
+    alike: dict[str, list[str]] = {}
+    for each in found.methods:
+        alike.setdefault(each.caution, []).append(each.method)
+    lines += [
+        f"caution, {'; '.join(methods)}: each {caution}" if methods[1:] else found.caution(methods[0])
+        for caution, methods in alike.items()
+        if caution
+    ]
     if found.aligner is not None:
         better = f"those of {found.links} have fewer errors and are shown first" if found.links else "none has fewer"
         lines.append(f"the run's own links have an AER of {figure(found.aligner)}; {better}")

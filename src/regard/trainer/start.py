@@ -297,11 +297,11 @@ def _check_same(run: Run, preset: str | Path, overrides: Sequence[str]) -> None:
     if not wanted["data.languages"]:  # then the run has those of its corpus
         del wanted["data.languages"]
     for name, value in wanted.items():
-        if here.get(name) != value:
+        if (had := here.get(name)) != value:
             longer = {"train.time": "--time 10m", "train.steps": f"--steps {value}"}.get(name, "")
             raise SettingsError(
-                f"--continue: {name} = {value}, but {run.folder} has {here.get(name)}; repeat the command "
-                "that began it, or choose another --out",
+                f"--continue: {name} = {value}, but {run.folder} has {'none' if had in ('', None) else had}; "
+                "repeat the command that began it, or choose another --out",
                 hint=longer and f"regard train --resume {quoted(run.folder)} {longer}",
             )
 

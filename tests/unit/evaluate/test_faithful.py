@@ -16,6 +16,7 @@ import torch
 import corpora_for_tests as small
 import tiny
 from pages import asks_for_nothing
+from regard.cli.faithful import remarks_on
 from regard.cli.main import run as cli
 from regard.errors import DataError, ModelError, SettingsError
 from regard.evaluate import faithful as measure
@@ -251,6 +252,16 @@ def test_a_figure_has_the_fields_that_pages_show(found: Faithfulness) -> None:
     assert set(json.loads(found.to_json())["methods"][0]) >= {"method", "faithfulness", "caution", "as_good"}
 
 
+def test_maps_that_mislead_alike_are_told_of_together(found: Faithfulness) -> None:
+    first, second, third, *others = (replace(each, caution="") for each in found.methods)
+    alike = (replace(each, caution="misleads here") for each in (first, second))
+    told = remarks_on(replace(found, methods=(*alike, replace(third, caution="may mislead"), *others)))
+    assert [line for line in told if line.startswith("caution")] == [
+        f"caution, {first.method}; {second.method}: each misleads here",
+        f"caution, {third.method} may mislead",
+    ]
+
+
 # Every way to look shows it
 
 
@@ -377,7 +388,7 @@ def test_the_verb_measures_shows_and_keeps(run: Path, tmp_path: Path, capfd: pyt
     rows = out.splitlines()
     assert [row[2:24].strip() for row in rows[1:]] == [each.method for each in found.methods]
     assert "AER" in rows[0]
-    assert "measuring the first 50 of 2 lines" in said
+    assert "measuring 2 lines; nothing is saved" in said
     assert "the run's own links have an AER" in said
     assert f"Which map to believe: {found.best}" in page.read_text()
     asks_for_nothing(page.read_text())
