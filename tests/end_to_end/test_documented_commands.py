@@ -344,6 +344,7 @@ HINTS: dict[str, list[str] | str] = {
     "regard train PRESET --corpus fable:fr": ["regard train bahdanau --corpus fable:fr --time 2m"],
     "regard train --source FILE --target FILE": ["regard train --source train.de --target train.en"],
     "regard train --corpus {}": ["regard train --corpus fable:fr --steps 1"],
+    "regard train --source {} task=language": ["regard train --source train.en task=language --steps 5"],
     "regard train --resume {} --time 10m": ["regard train --resume runs/demo --time 10m"],
     "regard train --resume {} {}": ["regard train --resume runs/demo --time 10m"],
     "regard train --resume {}": ["regard train --resume runs/demo"],

@@ -309,9 +309,10 @@ def test_a_run_without_a_checkpoint_is_told_so(tmp_path: Path) -> None:
         (["data.corpus=''"], "the training corpus is missing; give data.source and data.target"),
         (["data.corpus=some.tsv"], "some.tsv: cannot be read"),
         (
-            ["data.corpus=''", "data.source=x", "data.valid_corpus=y", "data.valid_source=z"],
+            ["data.corpus=''", "data.source=x", "data.target=y", "data.valid_corpus=y", "data.valid_source=z"],
             "the validation corpus is given in two",
         ),
+        (["data.corpus=''", "data.source=x"], "data.source = x: is one side of a corpus; give data.target, or task="),
         (["data.corpus=some.tsv", "data.source=x"], "the training corpus is given in two ways"),
         (["data.corpus='fable:de'"], "fable has no such target language"),
     ],
