@@ -1193,6 +1193,20 @@ CASES: list[tuple[Callable[[], Text], str, str, str]] = [
         "Je dors souvent le matin.",
         "मैं सुबह अक्सर सोता हूँ।",
     ),
+    (
+        lambda: t(now(who("i"), "need", np("water", det="some"))),
+        "I need some water.",
+        "J'ai besoin d'eau.",
+        "मुझे थोड़े पानी की ज़रूरत है।",
+    ),
+    (
+        lambda: t(
+            a(now(who("you"), "need", np("chair", "old#thing", det="any", plural=True)), question=True), mark="?"
+        ),
+        "Do you need any old chairs?",
+        "Est-ce que vous avez besoin de vieilles chaises ?",
+        "क्या आपको कुछ पुरानी कुर्सियों की ज़रूरत है?",
+    ),
     # ── Who said it; rain; home
     (
         lambda: Text([do(np("cat"), "sleep")], speech=(np("king"), "say"), reported=True, mark=".", capital=True),

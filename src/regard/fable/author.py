@@ -319,8 +319,8 @@ class Author(ContextComposer):
         lexicon = self.pools.lexicon
         verb = lexicon.need if size < SHORTEST_CLAUSE or self.draw() < 0.3 else lexicon.have
         clause = Clause(None, verb, tense, question=question)
-        if size >= 7 and not question and self.draw() < 0.2:
-            clause.negation, clause.contracted = "not", self.draw() < 0.5
+        if size >= 5 and not question and self.draw() < 0.2:
+            clause.negation, clause.contracted = "not", size == 5 or self.draw() < 0.5
         elif size < 5:
             clause.tense = "past" if tense == "past" else "present"
         room = size - self.least(clause)
@@ -386,7 +386,7 @@ class Author(ContextComposer):
             return self.job(size, tense, question=question)
         being = Being("place" if kind < 0.65 else "there", tense=tense, question=question)
         room = size - 1 - (tense == "future") - (being.kind == "there")
-        if room >= (3 if personal else 6) and not question and self.draw() < 0.15:
+        if room >= (4 if being.kind == "place" and not personal else 3) and not question and self.draw() < 0.15:
             being.negation = "not"
             room -= 1
         if being.kind == "there" and not (question or being.negation) and self.draw() < NONE:
@@ -433,7 +433,7 @@ class Author(ContextComposer):
 
     def ask_for_any(self, clause: Clause | Being, thing: NounPhrase) -> None:
         """Do you have any cats? There isn't any milk."""
-        if thing.determiner == "some" and (clause.negation == "not" or (clause.question and self.draw() < 0.5)):
+        if thing.determiner == "some" and (clause.negation == "not" or (clause.question and self.draw() < 0.8)):
             thing.determiner = "any"
 
     def indefinite(self, noun: Noun, words: int) -> NounPhrase:

@@ -29,9 +29,8 @@ DEFINITE = Determiners(DENIABLE, DENIABLE, DENIABLE)  # in negated clauses
 EVENTS = Determiners(("the",) * 5 + ("this", "every", "a"), ("the",), ("the",))
 HEADS = Determiners(("the", "the", "a"), ("the",), ("the",))  # before a relative clause
 KNOWN = Determiners(("the",), ("the",), ("the",))  # before a relative clause in a negated clause
-SOME = Determiners(
-    ("a", "a", "a", "one"), ("two", "three", NUMBER, NUMBER, "some", "several"), ("some",)
-)  # after *there is*
+# After *there is*.
+SOME = Determiners(("a", "a", "a", "one"), ("two", "three", NUMBER, *("some",) * 3, "several"), ("some",))
 OWNERS = ("the",) * 7 + ("this", "my", "your", "our")
 ONE = frozenset({"the", "a", "one", "this", "that", "every", "", *POSSESSIVES})  # before a singular
 OWN: dict[Person, str] = {"i": "my", "we": "our", "you": "your", "he": "his", "she": "her", "they": "their"}

@@ -40,7 +40,6 @@ DETERMINERS: dict[Determiner, tuple[str, str, str, str]] = {
     "the": ("le", "les", "la", "les"),
     "a": ("un", "un", "une", "une"),
     "one": ("un", "un", "une", "une"),
-    "any": ("de", "des", "de", "des"),
     "this": ("ce", "ces", "cette", "ces"),
     "that": ("ce", "ces", "cette", "ces"),
     "my": ("mon", "mes", "ma", "mes"),
@@ -227,11 +226,21 @@ def put_determiner(line: Line, phrase: NounPhrase, index: int, *, denied: bool, 
         put_unsaid(line, phrase, index, denied=denied, needed=needed)
     elif determiner in {"a", "any", "no"} and denied:
         line.put("de", phrase.at)
-    elif determiner in {"some", "any"} and not phrase.noun.countable:
+    elif needed and is_amount(phrase):
+        pass  # besoin d'eau, besoin de livres
+    elif determiner == "any" and phrase.plural:
+        before = bool(phrase.adjectives) and phrase.adjectives[0].before
+        line.put("de" if before else "des", phrase.at)  # de vieux livres, des livres
+    elif is_amount(phrase):
         line.put_all(("de", DETERMINERS["the"][index]), phrase.at)
     elif determiner:
         forms = DETERMINERS.get(determiner)
         line.put(forms[index] if forms else determiner, phrase.at)
+
+
+def is_amount(phrase: NounPhrase) -> bool:
+    """some water, any water, any books: *de* and an article, or only *de*"""
+    return phrase.determiner == "any" or (phrase.determiner == "some" and not phrase.noun.countable)
 
 
 def put_unsaid(line: Line, phrase: NounPhrase, index: int, *, denied: bool, needed: bool) -> None:
@@ -440,7 +449,9 @@ def put_rest(line: Line, clause: Clause) -> None:
     if isinstance(clause.object, NounPhrase):
         complement = clause.predicate.complement if isinstance(clause.predicate, Verb) else ()
         needed = bool(complement)
-        line.put_all(complement, clause.at["verb"])
+        for word in complement:
+            said = needed and word == "de" and is_amount(clause.object)
+            line.put(word, clause.at["verb"], *((clause.object.at,) if said else ()))
         put_noun_phrase(line, clause.object, denied=bool(clause.negation) and not needed, needed=needed)
     if isinstance(clause.recipient, NounPhrase):
         line.put("à", clause.at["recipient"])
