@@ -1207,6 +1207,12 @@ CASES: list[tuple[Callable[[], Text], str, str, str]] = [
         "Est-ce que vous avez besoin de vieilles chaises ?",
         "क्या आपको कुछ पुरानी कुर्सियों की ज़रूरत है?",
     ),
+    (
+        lambda: t(a(now(who("you"), "close", np("window")), command=True, please=True, pleading=True)),
+        "Close the window, please.",
+        "Fermez la fenêtre, s'il vous plaît.",
+        "कृपया खिड़की बंद कीजिए।",
+    ),
     # ── Who said it; rain; home
     (
         lambda: Text([do(np("cat"), "sleep")], speech=(np("king"), "say"), reported=True, mark=".", capital=True),

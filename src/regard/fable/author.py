@@ -303,6 +303,7 @@ class Author(ContextComposer):
             verb = self.fresh(self.pools.commands)
         subject = Pronoun("we" if together else "you")
         clause = Clause(subject, verb, "present", command=True, please=please, contracted=contracted)
+        clause.pleading = please and self.draw() < 0.4
         clause.negation = "not" if denied else ""
         least = 1 + bool(verb.particle) + 2 * bool(verb.objects) + 3 * bool(verb.recipients)
         self.complete(clause, room - least, beside(possessor(subject), DEFINITE))

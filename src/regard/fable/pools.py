@@ -105,7 +105,9 @@ class Pools:
     def read_everyday(self) -> None:
         """Things that people have, things with a place, questions and commands."""
         for verb in (self.lexicon.have, self.lexicon.need, *self.lexicon.weather):
-            self.patients[verb] = tuple(noun for noun in self.of(*verb.objects) if noun.has_plural)
+            self.patients[verb] = tuple(
+                noun for noun in self.of(*verb.objects) if noun.has_plural or not noun.countable
+            )
             self.tools[verb] = ()
         self.unsaid = {
             verb: tuple(noun for noun in self.of(*verb.objects) if noun.has_plural or not noun.countable)

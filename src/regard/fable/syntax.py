@@ -119,6 +119,7 @@ class Clause:
     asked: Asked = ""
     command: bool = False  # the subject is *you* and not said, or *we*: let's go
     please: bool = False
+    pleading: bool = False  # … , please: it comes last
     at: dict[str, int] = field(default_factory=dict)
 
     @property

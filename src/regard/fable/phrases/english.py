@@ -188,7 +188,7 @@ POINTING = {"this": ("this", "these"), "that": ("that", "those")}
 def put_clause(page: EnglishLine, clause: Clause, head: NounPhrase | None = None, *, first: bool = False) -> None:
     """`head` is the noun phrase of a relative clause, and its subject if the clause has none."""
     at = clause.at
-    if clause.please:
+    if clause.please and not clause.pleading:
         at["please"] = page.put("please", "INTJ")
     if clause.together:
         at["let"] = page.put("let", "VERB")
@@ -213,6 +213,9 @@ def put_clause(page: EnglishLine, clause: Clause, head: NounPhrase | None = None
     if clause.inverted:
         put_subject(page, subject)
     put_rest(page, clause)
+    if clause.please and clause.pleading:
+        page.comma()
+        at["please"] = page.put("please", "INTJ")
 
 
 def put_auxiliary(page: EnglishLine, clause: Clause, who: int) -> None:
