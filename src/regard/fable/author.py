@@ -21,10 +21,23 @@ from regard.fable.forms.english import NUMERALS
 from regard.fable.invented import invent
 from regard.fable.lexicon import Noun, Tense, Verb
 from regard.fable.pools import Pools
-from regard.fable.syntax import Adjunct, Asked, Being, Clause, Conjunction, NounPhrase, Person, Pronoun, Subject, Text
+from regard.fable.syntax import (
+    Adjunct,
+    Asked,
+    Being,
+    Clause,
+    Conjunction,
+    Kind,
+    NounPhrase,
+    Person,
+    Pronoun,
+    Subject,
+    Text,
+)
 
 SHORTEST_CLAUSE, LONGEST_CLAUSE = 4, 16
-EVERYDAY, LONGEST_EVERYDAY = 0.3, 9  # the share of sentences about I and you in the present, and their length
+EVERYDAY, LONGEST_EVERYDAY = 0.45, 9  # the share of sentences about I and you, mostly in the present; their length
+TIMES: tuple[Tense, ...] = ("present",) * 6 + ("past",) * 2 + ("future",) * 4
 TRIES = 4  # at a riddle: many pairs of nouns make none
 SET_PHRASES = {1: 0.75, 2: 0.6, 3: 0.4, 4: 0.3, 5: 0.15, 6: 0.05}  # their share by length
 CONJUNCTIONS: dict[Tense, tuple[Conjunction, ...]] = {
@@ -38,8 +51,13 @@ WEATHER = 0.15  # the share of short clauses after *if*, *when* and *because* th
 SHARED = 0.35  # the share of clauses after *and* and *but* whose subject is not said again
 ASKED: tuple[Asked, ...] = ("what", "what", "who", "where", "where", "why", "why", "when", "how")
 SPOKEN_TO: tuple[Person, ...] = ("you", "you", "you", "they", "he", "she", "we", "i")  # who is asked, or asked about
-SELVES: tuple[Person, ...] = ("i", "he", "he", "she", "she")  # who can have a job
+SELVES: tuple[Person, ...] = ("i", "he", "he", "she", "she", "you")  # who can have a job
 ANYBODY: tuple[Person, ...] = ("i", "i", "he", "she", "we", "you", "they")
+PARTNERS: tuple[Person, ...] = ("you", "you", "he", "she", "we", "they")  # whom a tag is about
+TAGGED = 0.03  # the share of everyday sentences with *aren't you* or the like
+PLACED = 0.06  # the share of everyday sentences that say where somebody is
+NONE = 0.12  # the share of *have* and *there is* with *no*
+TOGETHER = 0.25  # the share of commands with *let's*
 
 
 class Author(ContextComposer):
@@ -214,19 +232,32 @@ class Author(ContextComposer):
         return Text([], phrase=phrase, mark=phrase.mark)
 
     def everyday(self, size: int) -> Text:
-        """In the present: I love the sea, do you know Mary, what are you eating, we have a dog."""
+        """I love the sea, do you know Mary, what are you eating, we have a dog, I want to sleep, will you come."""
+        tense = self.pick(TIMES)
+        if (special := self.draw()) < PLACED + TAGGED:
+            return self.placed(size, tense) if special < PLACED or size < 5 else self.tagged(size, tense)
         kind = self.draw() if size >= SHORTEST_CLAUSE else 1.0
         if kind < 0.12 and size > SHORTEST_CLAUSE:
-            return Text([self.having(size, "present", question=True)], mark="?")
+            return Text([self.having(size, tense, question=True)], mark="?")
         if kind < 0.2:
-            return Text([self.where(size, "present")], mark="?")
+            return Text([self.where(size, tense)], mark="?")
         if kind < 0.3 or (size < SHORTEST_CLAUSE and self.draw() < 0.1):
-            return Text([self.having(size, "present")])
+            return Text([self.having(size, tense)])
         if kind >= 0.6:
-            return Text([self.personal(size, "present", question=False)])
+            return Text([self.personal(size, tense, question=False)])
         asked: Asked = self.pick(ASKED) if kind < 0.43 else ""
         person = self.pick(SPOKEN_TO)
-        return Text([self.personal(size - bool(asked), "present", question=True, asked=asked, person=person)], mark="?")
+        return Text([self.personal(size - bool(asked), tense, question=True, asked=asked, person=person)], mark="?")
+
+    def placed(self, size: int, tense: Tense) -> Text:
+        """I'm here, are they in the garden, we will be in Paris."""
+        question = self.draw() < 0.3
+        return Text([self.being(size, tense, question=question, personal=True)], mark="?" if question else "")
+
+    def tagged(self, size: int, tense: Tense) -> Text:
+        """You are tired, aren't you? He didn't sleep, did he?"""
+        clause = self.personal(size - 2, tense, question=False, person=self.pick(PARTNERS))
+        return Text([clause], tag=True, mark="?")
 
     def short(self, size: int) -> Text:
         """Two or three words: I slept, Mary laughed, I'm tired, the cat slept."""
@@ -239,7 +270,7 @@ class Author(ContextComposer):
 
     def question(self, size: int) -> Text:
         """Yes or no; who, what, where, when, why or how; where something is."""
-        tense = self.pick(TENSES) if size > 5 else self.pick(TENSES[:16])
+        tense = self.pick(TENSES) if size > 5 else self.pick(TENSES[:15])
         kind = self.draw()
         clause: Clause | Being
         if kind < 0.15:
@@ -259,20 +290,23 @@ class Author(ContextComposer):
         return Text([clause], mark="?")
 
     def command(self, size: int) -> Text:
-        """Open the door! Please don't run."""
-        please = size >= 3 and self.draw() < 0.3
-        denied = size - please >= 3 and self.draw() < 0.15
+        """Open the door! Please don't run. Let's go home."""
+        together = size >= 2 and self.draw() < TOGETHER
+        please = not together and size >= 3 and self.draw() < 0.3
+        denied = not together and size - please >= 3 and self.draw() < 0.15
         contracted = denied and self.draw() < 0.5
-        room = size - please - 2 * denied + contracted
+        room = size - please - together - 2 * denied + contracted
         verb = self.fresh(self.pools.errands if room >= 6 else self.pools.upon_commands)
         if room == 2 and self.draw() < 0.8:  # help me
             verb = self.fresh(self.pools.upon_people)
         elif room < 3 + bool(verb.particle) or self.draw() < 0.15:
             verb = self.fresh(self.pools.commands)
-        clause = Clause(Pronoun("you"), verb, "present", command=True, please=please, contracted=contracted)
+        subject = Pronoun("we" if together else "you")
+        clause = Clause(subject, verb, "present", command=True, please=please, contracted=contracted)
+        clause.pleading = please and self.draw() < 0.4
         clause.negation = "not" if denied else ""
         least = 1 + bool(verb.particle) + 2 * bool(verb.objects) + 3 * bool(verb.recipients)
-        self.complete(clause, room - least, beside("your", DEFINITE))
+        self.complete(clause, room - least, beside(possessor(subject), DEFINITE))
         return Text([clause], mark="!" if self.draw() < 0.6 else ".")
 
     def somebody(self, size: int, tense: Tense) -> Subject:
@@ -286,8 +320,8 @@ class Author(ContextComposer):
         lexicon = self.pools.lexicon
         verb = lexicon.need if size < SHORTEST_CLAUSE or self.draw() < 0.3 else lexicon.have
         clause = Clause(None, verb, tense, question=question)
-        if size >= 7 and not question and self.draw() < 0.2:
-            clause.negation, clause.contracted = "not", self.draw() < 0.5
+        if size >= 5 and not question and self.draw() < 0.2:
+            clause.negation, clause.contracted = "not", size == 5 or self.draw() < 0.5
         elif size < 5:
             clause.tense = "past" if tense == "past" else "present"
         room = size - self.least(clause)
@@ -309,17 +343,26 @@ class Author(ContextComposer):
             return
         extra = self.up_to(min(2, spare))
         clause.object = self.simple(noun, 2 + extra, determiners)
-        if clause.negation and clause.object.determiner not in {"a", "the", "this"}:
+        self.ask_for_any(clause, clause.object)
+        if clause.negation and clause.object.determiner not in {"a", "any", "the", "this"}:
             clause.object.determiner = "the"
+        if not (clause.negation or clause.question) and clause.predicate.name == "have" and self.draw() < NONE:
+            clause.negation = clause.object.determiner = "no"
         self.adverbials(clause, spare - extra, nobodys(mine))
 
     def where(self, size: int, tense: Tense) -> Being:
-        """Where is Mary? Where was the key of the old house?"""
+        """Where is Mary? Where was the key of the old house? Who is that man?"""
         tense = "past" if tense == "past" else "present"
         room = size - 2
-        nouns = self.pools.humans if self.draw() < 0.4 else self.pools.placed
-        subject = self.name() if room == 1 else self.noun_phrase(self.fresh(nouns), room, DEFINITE, "past")
-        return Being("where", subject, tense=tense)
+        human = self.draw() < 0.4
+        kind: Kind = "who" if (human or room == 1) and self.draw() < 0.4 else "where"
+        nouns = self.pools.humans if human else self.pools.placed
+        subject: Subject
+        if room == 1:
+            subject = self.name() if self.draw() < 0.5 else Pronoun(self.pick(ANYBODY))
+        else:
+            subject = self.noun_phrase(self.fresh(nouns), room, DEFINITE, "past")
+        return Being(kind, subject, tense=tense)
 
     def pointing(self, size: int) -> Text:
         """This is a house; those are my books."""
@@ -336,18 +379,23 @@ class Author(ContextComposer):
             being.contracted = False
         return Text([being], mark="?" if being.question else "")
 
-    def being(self, size: int, tense: Tense, *, question: bool = False) -> Being:
-        """He is a doctor, the cat is in the garden, there is a cat."""
-        kind = self.draw()
+    def being(self, size: int, tense: Tense, *, question: bool = False, personal: bool = False) -> Being:
+        """He is a doctor, the cat is in the garden, there is a cat; `personal`: I'm here, we are in Paris."""
+        kind = 0.5 if personal else self.draw()
         tense = "past" if size < 5 and tense == "future" else tense
         if kind < 0.3:
             return self.job(size, tense, question=question)
         being = Being("place" if kind < 0.65 else "there", tense=tense, question=question)
         room = size - 1 - (tense == "future") - (being.kind == "there")
-        if room >= 6 and not question and self.draw() < 0.15:
+        if room >= (4 if being.kind == "place" and not personal else 3) and not question and self.draw() < 0.15:
             being.negation = "not"
             room -= 1
-        if not question and (being.negation or (being.kind == "there" and tense == "present")):
+        if being.kind == "there" and not (question or being.negation) and self.draw() < NONE:
+            being.negation = "no"
+        if personal or (being.kind == "place" and self.draw() < 0.2):
+            being.subject = Pronoun(self.pick(ANYBODY))
+        short = tense != "past" and isinstance(being.subject, Pronoun)
+        if not question and (short or being.negation == "not" or (being.kind == "there" and tense == "present")):
             being.contracted = self.draw() < 0.5
             room += being.contracted
         self.place(being, room)
@@ -356,11 +404,16 @@ class Author(ContextComposer):
     def place(self, being: Being, room: int) -> None:
         """Divide the words between what is somewhere and the place."""
         there = being.kind == "there"
-        sizes = [size for size in (2, 3, 3, 4, 4, 5, 6) if room - size >= (2 if there or size > 2 else 1)]
+        if isinstance(being.subject, Pronoun):
+            sizes = [room - 1]
+        else:
+            sizes = [size for size in (2, 3, 3, 4, 4, 5, 6) if room - size >= (2 if there or size > 2 else 1)]
         adjunct = 0 if there and (not sizes or self.draw() < 0.3) else self.pick(sizes)
         words = room - adjunct
         determiners = nobodys(FREE)
-        if adjunct == 2:
+        if adjunct == 1:
+            being.place = self.common(self.pools.place_adverbs)
+        elif adjunct == 2:
             town = self.fresh(self.pools.lexicon.places)
             being.adjuncts = (Adjunct(town.inside, NounPhrase(town.noun, "")),)
         elif adjunct:
@@ -368,11 +421,21 @@ class Author(ContextComposer):
         noun = self.fresh(self.pools.placed)
         if there:
             being.complement = self.indefinite(noun, words)
+            self.ask_for_any(being, being.complement)
+            if being.negation == "no":
+                being.complement.determiner = "no"
+        elif isinstance(being.subject, Pronoun):
+            return
         elif words == 1:
             being.subject = self.name()
         else:
             definite = DEFINITE if being.negation else FREE
             being.subject = self.noun_phrase(noun, words, definite, BACKGROUND[being.tense])
+
+    def ask_for_any(self, clause: Clause | Being, thing: NounPhrase) -> None:
+        """Do you have any cats? There isn't any milk."""
+        if thing.determiner == "some" and (clause.negation == "not" or (clause.question and self.draw() < 0.8)):
+            thing.determiner = "any"
 
     def indefinite(self, noun: Noun, words: int) -> NounPhrase:
         """a cat; two cats of the king, some water"""

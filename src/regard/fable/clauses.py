@@ -47,15 +47,17 @@ from regard.fable.syntax import (
 )
 
 Item = TypeVar("Item")
-TENSES: tuple[Tense, ...] = ("past",) * 11 + ("present",) * 5 + ("future",) * 4
-PEOPLE: tuple[Person, ...] = ("i", "i", "i", "he", "he", "she", "she", "we", "we", "you", "you", "they")
+TENSES: tuple[Tense, ...] = ("past",) * 10 + ("present",) * 5 + ("future",) * 5
+PEOPLE: tuple[Person, ...] = (*("i",) * 4, *("we",) * 3, *("you",) * 3, "he", "he", "she", "she", "they", "they")
+COMMONEST = 0.6  # the share of clauses with a pronoun whose verb is one of everyday
 OTHERS: tuple[Person, ...] = ("he", "she", "they", "we", "you", "i")  # the subject of a relative clause
 BACKGROUND: dict[Tense, Tense] = {"past": "past", "present": "present", "future": "past"}
 MODALS: dict[Tense, tuple[Modal, ...]] = {
-    "past": ("want", "could"),
-    "present": ("can", "can", "must", "should", "want"),
+    "past": ("want", "want", "could", "could", "going"),
+    "present": ("can",) * 4 + ("want",) * 3 + ("must", "should", "going", "would") * 2,
     "future": (),
 }
+MODAL, OFTEN = 0.2, 0.35  # the share of verbs with a modal, if they can have one; and of the commonest verbs
 PROGRESSIVE: dict[Tense, float] = {"past": 0.18, "present": 0.4, "future": 0.0}  # the share of verbs, if they can be
 PERFECT = 0.12  # the share of verbs in the past that say *has eaten*, if they can
 OBJECTIVE = 0.12  # the share of objects and recipients that are pronouns
@@ -63,9 +65,10 @@ DATIVE = frozenset({"give", "send", "show", "lend", "tell", "teach", "offer"})  
 THEM: tuple[Person, ...] = ("i", "i", "you", "he", "he", "she", "she", "we", "they", "they")  # as objects
 ASIDE = 0.3  # the share of clauses with *who* about a subject that stand between commas
 LANDED = 0.1  # the share of people in four to six words that are of a country or a town: the king of France
+BOTH = 0.12  # the share of predicates that are two adjectives, where there is room
 COMPARED = 0.8  # the share of predicates that are compared, where there is room
 BARE = 0.12  # the share of objects without a determiner
-IN_GENERAL = frozenset({"love", "like", "like#person", "hate", "fear", "admire", "respect"})
+IN_GENERAL = frozenset({"love", "like", "like#person", "hate", "fear", "admire", "respect", "learn", "study", "teach"})
 GOING = frozenset({"come", "return", "travel", "go", "walk", "run", "fly", "flee"})  # … to Paris
 HEADING = frozenset({"go", "come", "return"})  # … to the market
 HOMEWARD = GOING | {"arrive", "stay"}  # … home
@@ -74,14 +77,19 @@ BLOCKED: dict[Asked, str] = {"when": "time", "where": "place", "how": "manner"}
 
 
 def clause_words(clause: Clause) -> int:
-    """How many English words the verb takes: ate, will eat, has eaten, didn't eat, looked for; was, will not be."""
+    """How many English words the verb takes: ate, will eat, has eaten, didn't eat, looked for, is going to eat; was,
+    will not be."""
     predicate, negation, modal = clause.predicate, clause.negation, clause.modal
     if isinstance(predicate, Adjective):
         return 1 + (clause.tense == "future") + bool(negation) - clause.contracted
+    if clause.wishing:
+        return 2 + bool(negation) - clause.contracted
     supported = clause.tense == "future" or negation == "not" or clause.question or clause.progressive
     supported = supported or clause.perfect or modal not in {"", "want"}
     contracted = clause.contracted or (modal == "can" and negation == "not" and not clause.question)  # cannot
-    return 1 + supported + 2 * (modal == "want") + bool(negation) + bool(predicate.particle) - contracted
+    linked = modal in {"want", "would", "going"}  # … to
+    denied = negation in {"not", "never"}  # *no* is a word of its object
+    return 1 + supported + 2 * linked + denied + bool(predicate.particle) - contracted
 
 
 def narrow(verbs: tuple[Verb, ...], spare: int) -> tuple[Verb, ...]:
@@ -221,9 +229,9 @@ class Composer:
         """Subject, predicate and the rest, in exactly `size` words."""
         size -= bool(asked)
         kind = self.draw()
-        if kind < 0.24 or (size < 4 and kind < 0.7):
+        if kind < 0.3 or (size < 4 and kind < 0.7):
             clause = self.personal(size, tense, question=question, asked=asked)
-        elif kind < 0.32 and size >= 8:
+        elif kind < 0.37 and size >= 8:
             clause = self.paired(size, tense, question=question, asked=asked)
         else:
             clause = self.nominal(self.actor(size, 1.0 if asked else kind), size, tense, question=question, asked=asked)
@@ -234,7 +242,7 @@ class Composer:
         """The subject of a clause: a name, a person, an animal, rarely a thing."""
         if size < 3 or self.draw() < 0.1:
             return self.fresh(self.pools.lexicon.names)
-        if kind < 0.42 and size >= 6:
+        if kind < 0.47 and size >= 6:
             return self.fresh(self.pools.things)
         return self.fresh(self.pools.humans if self.draw() < 0.55 else self.pools.animals)
 
@@ -267,11 +275,11 @@ class Composer:
     def personal(
         self, size: int, tense: Tense, *, question: bool, asked: Asked = "", person: Person | None = None
     ) -> Clause:
-        """A pronoun without antecedent; *they* only with a verb: "they were …" is left to `reference`. In the present
-        most clauses have an everyday verb."""
+        """A pronoun without antecedent; *they* only with a verb: "they were …" is left to `reference`. Most clauses
+        have an everyday verb."""
         chosen: Person = self.pick(PEOPLE) if person is None else person
         noun = None if chosen == "they" else self.pools.humans[0]
-        acts = self.pools.everyday if tense == "present" and self.draw() < 0.7 else self.pools.human_acts
+        acts = self.pools.everyday if self.draw() < COMMONEST else self.pools.human_acts
         clause = self.begin(acts, noun, size - 1, tense, question=question, asked=asked, clitic=chosen != "who")
         while isinstance(clause.predicate, Adjective) and clause.predicate.english in FEELINGS:
             clause.predicate = self.common(self.pools.qualities[self.pools.humans[0]].all)
@@ -355,24 +363,32 @@ class Composer:
         if asked or (tight and (question or room < 3 or negation == "never")):
             negation = ""
         short = tight and negation == "not"
-        modal = self.modal(noun, room, tense) if not asked else ""
+        modal = self.modal(acts, noun, tense)
         plainest = Clause(None, self.pools.plainest, tense, negation, question, contracted=short, modal=modal)
+        if clause_words(plainest) > room:
+            plainest.modal = modal = ""
         verbal = clause_words(plainest)
         predicate: Verb | Adjective
         if asked:
-            predicate = self.asked_about(acts, noun, asked, room)
+            predicate = self.asked_about(
+                acts, noun if room > 2 or tense != "future" else None, asked, room - max(verbal, 2)
+            )
+            modal = modal if isinstance(predicate, Verb) else ""
         elif kind < 0.13 and acts.giving and room >= verbal + 5:
             predicate = self.fresh(acts.giving)
-        elif kind < 0.6 and (fitting := self.fitting(acts.upon, room - verbal - 2)):
+        elif kind < (0.5 if acts is self.pools.everyday else 0.6) and (
+            fitting := self.fitting(acts.upon, room - verbal - 2)
+        ):
             predicate = self.fresh(fitting)
         elif noun is not None and (kind > 0.8 or not acts.alone) and room >= 2 + (tense == "future") + bool(negation):
             predicate, modal = self.common(self.pools.qualities[noun].all), ""
         else:
             predicate = self.fresh(somewhere(acts.alone, room - verbal))
-        if isinstance(predicate, Verb) and (not predicate.takes_manner or predicate.imperfect):
-            modal = ""
-            if negation == "never" and (tense != "past" or predicate.imperfect is not None):
-                negation = ""  # *never* would leave no adverb for a last word
+        if predicate.name == "want":
+            modal = "would" if modal and tense == "present" else ""
+        if negation == "never" and isinstance(predicate, Verb):  # which would leave no adverb for a last word
+            alone = not predicate.takes_manner and (modal or tense != "past")
+            negation = "" if predicate.imperfect or alone else "never"
         clause = Clause(None, predicate, tense, negation, question, contracted=short, modal=modal, asked=asked)
         if isinstance(predicate, Verb) and not modal:
             self.going_on(clause, predicate, room, clitic=clitic and tense == "present")
@@ -409,19 +425,20 @@ class Composer:
             return tuple(verb for verb in narrow(verbs, 0) if self.pools.unsaid[verb] or "human" in verb.objects)
         return narrow(verbs, spare)
 
-    def asked_about(self, acts: Acts, noun: Noun | None, asked: Asked, room: int) -> Verb | Adjective:
+    def asked_about(self, acts: Acts, noun: Noun | None, asked: Asked, spare: int) -> Verb | Adjective:
         """A predicate for a question, with an object if there is room for one."""
         if asked == "why" and noun is not None and self.draw() < 0.3:
             return self.common(self.pools.qualities[noun].all)
         if asked in {"what", "who"}:
-            return self.fresh(narrow(self.pools.asked[asked][acts], room - 2))
-        upon = narrow(self.pools.asked["upon"][acts], room - 4)
-        alone = somewhere(self.pools.asked["alone"][acts], 1 if asked == "where" else room - 2)
+            return self.fresh(narrow(self.pools.asked[asked][acts], spare))
+        upon = narrow(self.pools.asked["upon"][acts], spare - 2)
+        alone = somewhere(self.pools.asked["alone"][acts], 1 if asked == "where" else spare)
         return self.fresh(upon if upon and self.draw() < 0.5 else alone)
 
-    def modal(self, noun: Noun | None, room: int, tense: Tense) -> Modal:
+    def modal(self, acts: Acts, noun: Noun | None, tense: Tense) -> Modal:
         """can, must, want to and the like, for persons and animals."""
-        if room < 5 or not MODALS[tense] or (noun is not None and not noun.animate) or self.draw() > 0.2:
+        share = OFTEN if acts is self.pools.everyday else MODAL
+        if not MODALS[tense] or (noun is not None and not noun.animate) or self.draw() > share:
             return ""
         return self.pick(MODALS[tense])
 
@@ -431,8 +448,9 @@ class Composer:
             return False
         if clause.negation == "not":
             return True
-        being = clause.progressive or isinstance(clause.predicate, Adjective)
-        return clitic and ((being and clause.tense == "present") or clause.tense == "future")
+        being = clause.progressive or clause.modal == "going" or isinstance(clause.predicate, Adjective)
+        short = (being and clause.tense == "present") or clause.tense == "future" or clause.modal == "would"
+        return clitic and short
 
     def least(self, clause: Clause) -> int:
         """How many words a clause needs at least, without its subject."""
@@ -453,6 +471,11 @@ class Composer:
             spare -= 1
         if isinstance(verb, Adjective) and self.compare(clause, verb, spare):
             return
+        if isinstance(verb, Adjective) and spare >= 2 and clause.subject is not None and self.draw() < BOTH:
+            noun = clause.subject.noun if isinstance(clause.subject, NounPhrase) else self.pools.humans[0]
+            others = [each for each in self.pools.qualities[noun].reasons if each.english not in FEELINGS]
+            clause.also = self.common([each for each in others if each.english != verb.english] or others)
+            spare -= 2
         if isinstance(verb, Verb) and verb.objects and clause.asked not in {"what", "who"}:
             if self.short_object(clause, verb, must=spare < 0):
                 spare += 1
@@ -534,7 +557,10 @@ class Composer:
         spare -= 0 if placed else self.timed(clause, spare)
         groups = {place: group for place, group in enumerate(self.adjunct_groups(clause)) if group}
         adjuncts: dict[int, Adjunct] = {}
-        if spare >= 2 and ((placed and spare == 2) or self.draw() < (0.35 if spare == 2 else 0.15)):
+        most = min(2, len(self.slots(clause)))  # how many adverbs there can be
+        must = spare == 2 and (placed or most < 2)
+        can = spare >= 2 and (spare - 2 <= most or spare >= 5)
+        if must or (can and self.draw() < (0.35 if spare == 2 else 0.15)):
             place, adjunct = self.short_adjunct(clause)
             if groups.pop(place, None) is not None:
                 adjuncts[place] = adjunct
@@ -543,7 +569,7 @@ class Composer:
             count = min(len(groups), spare // 3)
             if count > 1 and spare <= 8:
                 count -= self.up_to(count - 1)
-            single = self.up_to(min(2, spare - 3 * count))
+            single = self.up_to(min(most, spare - 3 * count))
             chosen = self.sample(list(groups), count)
             if placed and WHERE in groups and WHERE not in chosen:
                 chosen[0] = WHERE
@@ -556,7 +582,7 @@ class Composer:
 
     def timed(self, clause: Clause, spare: int) -> int:
         """Perhaps a time of several words; returns how many."""
-        fitting = isinstance(clause.predicate, Adjective) or clause.predicate.takes_manner
+        fitting = isinstance(clause.predicate, Adjective) or clause.predicate.imperfect is None
         regular = clause.negation == "never" or clause.progressive or clause.perfect  # not "is eating every day"
         if spare < 2 or not fitting or regular or clause.asked or self.draw() > 0.12:
             return 0
@@ -566,7 +592,8 @@ class Composer:
     def short_adjunct(self, clause: Clause) -> tuple[int, Adjunct]:
         """with Mary, in Paris, to India: two words, and the group they belong to."""
         verb, pools = clause.predicate, self.pools
-        if isinstance(verb, Verb) and not verb.impersonal and not is_placed(clause) and self.draw() < 0.4:
+        alone = isinstance(verb, Verb) and not verb.impersonal and not is_placed(clause)
+        if clause.asked == "where" or (alone and self.draw() < 0.4):
             return COMPANY, Adjunct(pools.tool_preposition, self.name())
         place = self.fresh(pools.lexicon.places)
         going = isinstance(verb, Verb) and verb.name in GOING
@@ -614,7 +641,12 @@ class Composer:
         return Adjunct(preposition, phrase)
 
     def adverbs(self, clause: Clause, count: int) -> None:
-        """So many adverbs; one of place only if there are no others."""
+        """So many adverbs."""
+        for role, adverbs in self.sample(self.slots(clause), count):
+            setattr(clause, role, self.common(adverbs))
+
+    def slots(self, clause: Clause) -> list[tuple[str, Sequence[Adverb]]]:
+        """The kinds of adverbs a clause can have; one of place only if there are no others."""
         pools, verb = self.pools, clause.predicate
         slots: list[tuple[str, Sequence[Adverb]]] = []
         if isinstance(verb, Adjective):
@@ -631,5 +663,4 @@ class Composer:
             slots = [slot for slot in slots if slot[0] != BLOCKED[clause.asked]]
         if clause.asked != "where" and (len(slots) < 2 or (not clause.adjuncts and isinstance(verb, Verb))):
             slots.append(("place", pools.homeward if verb.name in HOMEWARD else pools.place_adverbs))
-        for role, adverbs in self.sample(slots, count):
-            setattr(clause, role, self.common(adverbs))
+        return slots

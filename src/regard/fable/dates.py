@@ -51,8 +51,9 @@ def hour(word: str) -> Adverb:
 def set_time(row: Row) -> Adverb:
     """ce matin, la semaine dernière: linked as a whole."""
     sides = row["french"], row["hindi"]
-    into_french, into_hindi = (BOTH * len(side.split()) for side in sides)
-    return time(row["english"], row["tags"], *sides, links=(into_french, into_hindi), tenses=row["tenses"])
+    whole = (tuple(range(len(row["english"].split()))),)
+    into_french, into_hindi = (whole * len(side.split()) for side in sides)
+    return time(row["english"], row["tags"], *sides, links=(into_french, into_hindi), tenses=row["tenses"].strip("."))
 
 
 class Calendar:
@@ -62,14 +63,18 @@ class Calendar:
         self.months = lexicon.calendar["month"]
         fixed = [*map(weekday, lexicon.calendar["weekday"]), *map(month, self.months)]
         named = list(map(set_time, lexicon.calendar["time"]))
+        short = [adverb for adverb in named if adverb.english.count(" ") == 1]
         self.fixed: dict[Tense, tuple[Adverb, ...]] = {
-            tense: tuple(adverb for adverb in (*fixed, *named, *named) if tense in adverb.tenses) for tense in TENSES
+            tense: tuple(adverb for adverb in (*fixed, *short, *short) if tense in adverb.tenses) for tense in TENSES
         }
+        self.parts = [adverb for adverb in named if adverb not in short]  # in the morning
 
     def draw(self, draw: Callable[[], float], tense: Tense, most: int) -> Adverb:
         """A time of two words, or of three if there is room."""
         kind = draw()
         if most >= 3 and kind < 0.45:
+            if kind < 0.1:
+                return pick(self.parts, draw)
             if tense == "present" or kind < 0.25:
                 return hour(pick(HOURS, draw) if draw() < 0.5 else str(2 + int(11 * draw())))
             return day(2 + int(29 * draw()), pick(self.months, draw))

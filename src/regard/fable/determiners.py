@@ -20,18 +20,19 @@ class Determiners(NamedTuple):
 
 
 FREE = Determiners(
-    singular=("the",) * 20 + ("a",) * 10 + ("this",) * 3 + ("every", "every", "my", "my", *POSSESSIVES),
-    plural=("the",) * 12 + ("this", "this", *POSSESSIVES, "two", "three", NUMBER, NUMBER, NUMBER, "some", "several"),
+    singular=("the",) * 20 + ("a",) * 10 + ("this", "this", "that", "every", "every", "my", "my", *POSSESSIVES),
+    plural=("the",) * 12 + ("this", "that", *POSSESSIVES, "two", "three", NUMBER, NUMBER, NUMBER, "some", "several"),
     mass=("the",) * 14 + ("this", "some", "some", "some", *POSSESSIVES),
 )
-DENIABLE = ("the",) * 14 + ("this", "this", "my", *POSSESSIVES)
+DENIABLE = ("the",) * 14 + ("this", "that", "my", *POSSESSIVES)
 DEFINITE = Determiners(DENIABLE, DENIABLE, DENIABLE)  # in negated clauses
 EVENTS = Determiners(("the",) * 5 + ("this", "every", "a"), ("the",), ("the",))
 HEADS = Determiners(("the", "the", "a"), ("the",), ("the",))  # before a relative clause
 KNOWN = Determiners(("the",), ("the",), ("the",))  # before a relative clause in a negated clause
-SOME = Determiners(("a",), ("two", "three", NUMBER, NUMBER, "some", "several"), ("some",))  # after *there is*
+# After *there is*.
+SOME = Determiners(("a", "a", "a", "one"), ("two", "three", NUMBER, *("some",) * 3, "several"), ("some",))
 OWNERS = ("the",) * 7 + ("this", "my", "your", "our")
-ONE = frozenset({"the", "a", "this", "every", "", *POSSESSIVES})  # before a singular
+ONE = frozenset({"the", "a", "one", "this", "that", "every", "", *POSSESSIVES})  # before a singular
 OWN: dict[Person, str] = {"i": "my", "we": "our", "you": "your", "he": "his", "she": "her", "they": "their"}
 GROUPS = frozenset({"family", "team", "crowd", "army"})  # neither he nor she
 

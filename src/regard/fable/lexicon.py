@@ -352,7 +352,9 @@ def have() -> Verb:
         imperfect=("avais", "avait", "avaient", "avions", "aviez"),
         hindi=hindi.verb("हो"),
         subjects=frozenset({"human"}),
-        objects=frozenset({"thing", "pet", "vehicle", "building", "furniture"}),
+        objects=frozenset(
+            {"thing", "pet", "vehicle", "building", "furniture", "goods", "food", "drink", "money", "kin"}
+        ),
     )
 
 

@@ -12,9 +12,9 @@ from regard.fable.lexicon import TENSES, Adjective, Adverb, Lexicon, Noun, Phras
 FEELINGS = frozenset({"hungry", "thirsty", "hot", "cold"})  # I am hungry is a set phrase: j'ai faim
 # Everyday verbs, the most frequent first.
 EVERYDAY = (
-    "love like want eat drink see know read watch buy write look+for play work live sleep go come study learn "
-    "make listen+to wait+for help take speak cook hate understand travel walk wait visit open like#person "
-    "teach sing dance swim run hear close use wear think laugh cry"
+    "love like want eat drink see know read buy watch find write look+for sleep go come work play live stay leave "
+    "study learn make listen+to wait+for help take speak cook hate understand arrive travel walk wait visit open meet "
+    "call like#person bring teach sing dance swim run hear close use wear sell lose return think talk laugh cry"
 )
 # What can be more or less so.
 COMPARABLE = (
@@ -88,6 +88,11 @@ class Pools:
         """The unambiguous nouns of any of these classes."""
         return tuple(noun for noun in self.nouns if not noun.classes.isdisjoint(classes))
 
+    def commonest(self, verbs: tuple[Verb, ...]) -> tuple[Verb, ...]:
+        """Those that are no states, the everyday verbs first."""
+        everyday = {*self.everyday.alone, *self.everyday.upon}
+        return tuple(sorted((verb for verb in verbs if verb.imperfect is None), key=lambda verb: verb not in everyday))
+
     def read_names(self) -> None:
         """Names have the verbs and adjectives of people."""
         people = qualities(self.lexicon.adjectives, frozenset({"human"}))
@@ -100,7 +105,9 @@ class Pools:
     def read_everyday(self) -> None:
         """Things that people have, things with a place, questions and commands."""
         for verb in (self.lexicon.have, self.lexicon.need, *self.lexicon.weather):
-            self.patients[verb] = tuple(noun for noun in self.of(*verb.objects) if noun.has_plural)
+            self.patients[verb] = tuple(
+                noun for noun in self.of(*verb.objects) if noun.has_plural or not noun.countable
+            )
             self.tools[verb] = ()
         self.unsaid = {
             verb: tuple(noun for noun in self.of(*verb.objects) if noun.has_plural or not noun.countable)
@@ -126,8 +133,8 @@ class Pools:
             }
             for asked in ("what", "who", "upon", "alone")
         }
-        self.commands = tuple(verb for verb in self.human_acts.alone if verb.imperfect is None)
-        self.upon_commands = tuple(verb for verb in self.human_acts.upon if verb.imperfect is None)
+        self.commands = self.commonest(self.human_acts.alone)
+        self.upon_commands = self.commonest(self.human_acts.upon)
         self.upon_people = tuple(verb for verb in self.upon_commands if "human" in verb.objects and not verb.particle)
         self.errands = tuple(
             verb for verb in (*self.human_acts.upon, *self.human_acts.giving) if verb.imperfect is None
@@ -191,13 +198,13 @@ def askable(acts: Acts, asked: str) -> tuple[Verb, ...]:
     """Verbs for a question: about the object (*what*, *who*), or about time, place, reason and manner, with an object
     (`upon`) or without (`alone`)."""
     if asked == "alone":
-        return tuple(verb for verb in acts.alone if verb.takes_manner)
+        return acts.alone
     verbs = [verb for verb in acts.upon if "#" not in verb.name]
     if asked == "what":
         return tuple(verb for verb in verbs if not verb.marker and not verb.objects <= {"human", "animal", "pet"})
     if asked == "who":
         return tuple(verb for verb in verbs if "human" in verb.objects)
-    return tuple(verb for verb in verbs if verb.takes_manner)
+    return tuple(verbs)
 
 
 def undergone(verbs: Iterable[Verb], classes: frozenset[str]) -> tuple[Verb, ...]:

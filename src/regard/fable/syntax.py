@@ -13,12 +13,13 @@ from regard.fable.lexicon import Adjective, Adverb, Noun, Phrase, Preposition, T
 
 # Names have ""; UNSAID ones are not written in English; numbers are words ("five") or digits ("12").
 Determiner: TypeAlias = str
-Negation = Literal["", "not", "never"]
+Negation = Literal["", "not", "never", "no"]  # *no* is the determiner of an object, or of what there is
 Person = Literal["i", "he", "she", "they", "it", "we", "you", "who"]
 Conjunction = Literal["and", "but", "because", "when", "while", "if"]
-Modal = Literal["", "can", "could", "must", "should", "want"]  # *want* is a verb, the others auxiliaries
+# *want to* and *going to* are verbs with *to*, *would like to* an auxiliary with one; the others are auxiliaries.
+Modal = Literal["", "can", "could", "must", "should", "want", "would", "going"]
 Asked = Literal["", "what", "who", "where", "when", "why", "how"]
-Kind = Literal["job", "noun", "this", "there", "place", "where"]
+Kind = Literal["job", "noun", "this", "there", "place", "where", "who"]
 Case = Literal["", "lower", "upper"]
 Said = Literal["say", "ask", "answer"]
 
@@ -100,6 +101,7 @@ class Clause:
     dative: bool = False  # gave him an apple: the recipient first, without *to*
     than: NounPhrase | None = None  # is bigger than the dog
     degree: Adverb | None = None
+    also: Adjective | None = None  # tired and *sad*
     frequency: Adverb | None = None
     manner: Adverb | None = None
     place: Adverb | None = None
@@ -115,14 +117,26 @@ class Clause:
     who: bool = False  # a relative clause that begins with *who*, and not with *that*
     aside: bool = False  # a relative clause between commas: the king, who slept, …
     asked: Asked = ""
-    command: bool = False  # the subject is *you* and not said
+    command: bool = False  # the subject is *you* and not said, or *we*: let's go
     please: bool = False
+    pleading: bool = False  # … , please: it comes last
     at: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def together(self) -> bool:
+        """Let's go."""
+        return self.command and isinstance(self.subject, Pronoun) and self.subject.word == "we"
+
+    @property
+    def wishing(self) -> bool:
+        """I would like an apple: *want*, said politely."""
+        return self.modal == "would" and self.predicate.name == "want"
 
 
 @dataclass(slots=True)
 class Being:
-    """*To be* without an adjective: he is a doctor, this is a house, there is a cat here, the cat is in the house."""
+    """*To be* without an adjective: he is a doctor, this is a house, there is a cat, the cat is in the house, I'm here,
+    who is that man."""
 
     kind: Kind
     subject: Subject | None = None
@@ -132,6 +146,7 @@ class Being:
     question: bool = False
     contracted: bool = False
     that: bool = False  # that is …, those are …
+    place: Adverb | None = None
     adjuncts: tuple[Adjunct, ...] = ()
     at: dict[str, int] = field(default_factory=dict)
 
@@ -156,6 +171,8 @@ class Text:
     at: list[int] = field(default_factory=list)  # where the conjunctions stand
     opener_at: int = -1
     speech_at: int = -1
+    tag: bool = False  # …, aren't you?
+    tag_at: list[int] = field(default_factory=list)  # where its tokens stand
     phrase_at: list[int] = field(default_factory=list)  # where each token of the set phrase stands
 
     @property
@@ -183,7 +200,7 @@ def sentiment(text: Text) -> int:
 def clause_sentiment(clause: Clause | Being) -> int:
     mood = 0
     if isinstance(clause, Clause):
-        mood = clause.predicate.polarity
+        mood = clause.predicate.polarity + (clause.also.polarity if clause.also else 0)
         if clause.manner is not None:
             mood += clause.manner.polarity
         if clause.negation:

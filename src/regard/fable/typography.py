@@ -24,6 +24,7 @@ CONTRACTIONS = (
     ("'re ", " are "),
     ("'ll ", " will "),
     ("'ve ", " have "),
+    ("'d ", " would "),
 )
 IS = re.compile(r"\b(he|she|it|that|there|what|where|who|name)'s\b")
 

@@ -131,6 +131,16 @@ def test_constructions_have_their_share(sample: list[ParallelSentence]) -> None:
         " than ": 100,
         " if ": 200,
         " could | should ": 60,
+        " i will | we will | you will ": 150,
+        " sleep | sleeps ": 100,
+        " can sleep | want to sleep | must sleep | going to sleep | could sleep ": 10,
+        " would like ": 15,
+        " going to ": 200,
+        " let's ": 60,
+        " have no | has no | had no | are no | is no ": 60,
+        " any ": 25,
+        " those ": 100,
+        " aren't you | are not you | did not he | do not they | will not we ": 10,
         " on monday | in may | last week | at five o'clock ": 20,
     }.items():
         assert sum(any(one in source for one in word.split("|")) for source in sources) > least, word
@@ -281,8 +291,8 @@ def test_a_seed_gives_the_same_sentences_in_every_process() -> None:
 def test_a_seed_gives_the_same_sentences_for_ever() -> None:
     """A change of grammar or tables may change this line; a change of machine or Python may not."""
     first = next(generate("fr", count=1, seed=1))
-    assert first.source == "The hen followed them."
-    assert first.target == "La poule les a suivis."
+    assert first.source == "Where is my spy?"
+    assert first.target == "Où est mon espion\u202f?"
 
 
 def test_sentence_number_n_does_not_depend_on_those_before_it() -> None:

@@ -7,10 +7,10 @@ from typing import NamedTuple
 from regard.fable.forms.english import NUMERALS
 
 VOWELS = frozenset("aeiouyàâäéèêëîïôöùûüœæh")
-# No elision before these: le hibou, le haut mur, le yaourt, de onze rois.
+# No elision before these: le hibou, le haut mur, le yaourt, de Yuki, de onze rois.
 _ASPIRATED = (
     "hibou hiboux héros hamster hamsters hérisson hérissons haricot haricots hache haches honte hontes haut "
-    "hauts haute hautes yaourt yaourts huit onze"
+    "hauts haute hautes yaourt yaourts yuki hindi hindis huit onze"
 )
 ASPIRATED = frozenset(_ASPIRATED.split())
 ELIDING = frozenset({"le", "la", "de", "que", "je", "ne", "me"})
@@ -41,7 +41,7 @@ class FrenchVerbForms(NamedTuple):
 
 def begins_with_vowel(word: str) -> bool:
     """Whether the word before it elides: l'ours, l'homme, but le hibou."""
-    return word[0].lower() in VOWELS and word not in ASPIRATED
+    return word[0].lower() in VOWELS and word.lower() not in ASPIRATED
 
 
 def noun_plural(singular: str) -> str:

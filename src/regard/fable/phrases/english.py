@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from regard.fable.forms.english import article, comparative
 from regard.fable.lexicon import Adjective, Adverb, Noun, Phrase, Verb
 from regard.fable.syntax import (
@@ -28,7 +30,8 @@ BE = {"past": ("was", "was", "were", "were", "were"), "present": ("am", "is", "a
 DO = {"past": ("did",) * 5, "present": ("do", "does", "do", "do", "do"), "future": ("will",) * 5}
 WANT = {"past": ("wanted",) * 5, "present": ("want", "wants", "want", "want", "want")}
 HAVE = ("have", "has", "have", "have", "have")
-CLITICS = {"am": "'m", "is": "'s", "are": "'re", "will": "'ll", "have": "'ve"}
+CLITICS = {"am": "'m", "is": "'s", "are": "'re", "will": "'ll", "have": "'ve", "would": "'d"}
+LINKING = {"would": "like", "going": "going"}  # would like to, is going to
 CUT = {"will": "wo", "can": "ca"}  # won't, can't
 OBJECTIVE = {"i": "me", "he": "him", "she": "her", "we": "us", "they": "them"}
 SAID = {"say": "said", "ask": "asked", "answer": "answered"}
@@ -82,6 +85,8 @@ def write(text: Text) -> EnglishLine:
             put_being(page, clause)
         else:
             put_clause(page, clause, first=not number and not text.fronted)
+    if text.tag:
+        text.tag_at = put_tag(page, text.clauses[-1])
     if text.mark:
         page.put(text.mark, "PUNCT", glued=True)
     if text.quoted:
@@ -169,21 +174,25 @@ def put_determiner(page: EnglishLine, phrase: NounPhrase) -> None:
     if determiner == "a":
         following = phrase.adjectives[0].english if phrase.adjectives else phrase.noun.english[phrase.plural]
         phrase.at = page.put(article(following), "DET")
-    elif determiner == "this" and phrase.plural:
-        phrase.at = page.put("these", "DET")
+    elif determiner in POINTING:
+        phrase.at = page.put(POINTING[determiner][phrase.plural], "DET")
     else:
         tag = DETERMINER_TAGS.get(determiner) or ("DET" if determiner in PLAIN else "NUM")
         phrase.at = page.put(determiner, tag)
 
 
-PLAIN = frozenset({"the", "a", "this", "every", "some"})
+PLAIN = frozenset({"the", "a", "every", "some", "any", "no"})
+POINTING = {"this": ("this", "these"), "that": ("that", "those")}
 
 
 def put_clause(page: EnglishLine, clause: Clause, head: NounPhrase | None = None, *, first: bool = False) -> None:
     """`head` is the noun phrase of a relative clause, and its subject if the clause has none."""
     at = clause.at
-    if clause.please:
+    if clause.please and not clause.pleading:
         at["please"] = page.put("please", "INTJ")
+    if clause.together:
+        at["let"] = page.put("let", "VERB")
+        page.put("'s", "PRON", glued=True)
     if clause.time is not None and clause.time_first:
         put_adverb(page, clause, "time", clause.time)
         if first:
@@ -204,17 +213,20 @@ def put_clause(page: EnglishLine, clause: Clause, head: NounPhrase | None = None
     if clause.inverted:
         put_subject(page, subject)
     put_rest(page, clause)
+    if clause.please and clause.pleading:
+        page.comma()
+        at["please"] = page.put("please", "INTJ")
 
 
 def put_auxiliary(page: EnglishLine, clause: Clause, who: int) -> None:
     """did, does, will, was, has: at the beginning of a question or before a negation."""
     word: str
-    if clause.modal not in {"", "want"}:
+    if clause.modal not in {"", "want", "going"}:
         word = clause.modal
     elif clause.perfect:
         word = HAVE[who]
     else:
-        being = isinstance(clause.predicate, Adjective) or clause.progressive
+        being = isinstance(clause.predicate, Adjective) or clause.progressive or clause.modal == "going"
         forms = BE if being and clause.tense != "future" else DO
         word = forms[clause.tense][who]
     put_finite(page, clause, word)
@@ -232,9 +244,21 @@ def put_finite(page: EnglishLine, clause: Clause | Being, word: str) -> None:
         at["tense"] = page.put(CLITICS[word], "AUX", glued=True)
 
 
+def put_tag(page: EnglishLine, clause: Clause | Being) -> list[int]:
+    """…, aren't you; …, did he: the auxiliary again, denied if the clause is not, and the subject."""
+    assert isinstance(clause, Clause), "only a clause has a tag"
+    assert isinstance(clause.subject, Pronoun), "only a clause about a pronoun has a tag"
+    page.comma()
+    start, denied = len(page.tokens), clause.negation == ""
+    again = replace(clause, negation="not" if denied else "", contracted=denied, at={})
+    put_auxiliary(page, again, person(clause.subject))
+    page.put(clause.subject.word, "PRON")
+    return list(range(start, len(page.tokens)))
+
+
 def put_between(page: EnglishLine, clause: Clause) -> None:
     """The words between the auxiliary and the predicate: not, never, often."""
-    if clause.negation and "not" not in clause.at:
+    if clause.negation in {"not", "never"} and "not" not in clause.at:
         one_word = clause.modal == "can" and clause.negation == "not" and not clause.question  # cannot
         clause.at["not"] = page.put(clause.negation, "PART" if clause.negation == "not" else "ADV", glued=one_word)
     if clause.frequency is not None:
@@ -250,12 +274,13 @@ def put_verb(page: EnglishLine, clause: Clause, verb: Verb, who: int) -> None:
     elif clause.tense == "present" and who != THIRD and verb.past == verb.english and not (supported or clause.command):
         clause.tense = "past"  # "they read" alone is the past
     put_between(page, clause)
-    if clause.modal == "want":
-        form = "want" if supported else WANT[clause.tense][who]
-        at["modal"] = page.put(form, "VERB")
-        at["to"] = page.put("to", "PART")
+    if clause.modal in {"want", "would", "going"}:
+        form = LINKING.get(clause.modal) or ("want" if supported else WANT[clause.tense][who])
+        at["verb"] = at["modal"] = page.put(form, "VERB")
         at.setdefault("tense", at["modal"])
-        at["verb"] = page.put(verb.english, "VERB")
+        if not clause.wishing:
+            at["to"] = page.put("to", "PART")
+            at["verb"] = page.put(verb.english, "VERB")
     else:
         base = supported or clause.command or (clause.tense == "present" and who != 1)
         form = verb.english if base else verb.past if clause.tense == "past" else verb.third
@@ -278,6 +303,9 @@ def put_state(page: EnglishLine, clause: Clause, adjective: Adjective, who: int)
         at["degree"] = page.put(clause.degree.english, "ADV")
     if clause.than is None:
         at["adjective"] = page.put(adjective.english, "ADJ")
+        if clause.also is not None:
+            at["and"] = page.put("and", "CCONJ")
+            page.put(clause.also.english, "ADJ")
         return
     *more, form = comparative(adjective.english)
     at["more"] = page.put("more", "ADV") if more else -1
@@ -289,12 +317,13 @@ def put_state(page: EnglishLine, clause: Clause, adjective: Adjective, who: int)
 def put_being(page: EnglishLine, being: Being) -> None:
     """Subject, *to be*, complement and place; in a question *to be* comes first."""
     at, subject = being.at, being.subject
-    if being.kind == "where":
-        at["asked"] = page.put("where", "ADV")
+    asked = being.kind in {"where", "who"}
+    if asked:
+        at["asked"] = page.put(being.kind, "ADV" if being.kind == "where" else "PRON")
     plural = subject is None and being.complement is not None and being.complement.plural
     who = person(subject) if subject is not None else 2 if plural else 1
     word = "will" if being.tense == "future" else BE[being.tense][who]
-    inverted = being.question or being.kind == "where"
+    inverted = being.question or asked
     if inverted:
         put_finite(page, being, word)
     if subject is not None:
@@ -302,15 +331,17 @@ def put_being(page: EnglishLine, being: Being) -> None:
     elif being.kind == "there":
         at["there"] = page.put("there", "PRON")
     else:
-        pointing = (("this", "these"), ("that", "those"))[being.that][plural]
-        at["this"] = page.put(pointing, "PRON")
+        at["this"] = page.put(POINTING["that" if being.that else "this"][plural], "PRON")
     if not inverted:
         put_finite(page, being, word)
-    if being.negation and "not" not in at:
+    if being.negation == "not" and "not" not in at:
         at["not"] = page.put("not", "PART")
     at["verb"] = page.put("be", "AUX") if being.tense == "future" else at["tense"]
     if being.complement is not None:
         put_noun_phrase(page, being.complement)
+        if being.negation == "no":
+            at["not"] = being.complement.at
+    put_adverb(page, being, "place", being.place)
     put_adjuncts(page, being)
 
 
@@ -320,6 +351,8 @@ def put_rest(page: EnglishLine, clause: Clause) -> None:
         clause.at["recipient"] = put_complement(page, clause.recipient)
     if clause.object is not None:
         put_complement(page, clause.object)
+        if clause.negation == "no":
+            clause.at["not"] = clause.object.at
     if clause.recipient is not None and not clause.dative:
         clause.at["recipient"] = page.put("to", "ADP")
         put_complement(page, clause.recipient)
@@ -345,7 +378,7 @@ def put_adjuncts(page: EnglishLine, clause: Clause | Being) -> None:
         put_noun_phrase(page, adjunct.phrase)
 
 
-def put_adverb(page: EnglishLine, clause: Clause, role: str, adverb: Adverb | None) -> None:
+def put_adverb(page: EnglishLine, clause: Clause | Being, role: str, adverb: Adverb | None) -> None:
     """`at` is the position of the first word."""
     if adverb is not None:
         clause.at[role] = len(page.tokens)

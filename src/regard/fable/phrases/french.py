@@ -20,7 +20,6 @@ from regard.fable.syntax import (
     PLURAL,
     THIRD,
     UNSAID,
-    YOU,
     Asked,
     Being,
     Clause,
@@ -40,7 +39,9 @@ from regard.fable.syntax import (
 DETERMINERS: dict[Determiner, tuple[str, str, str, str]] = {
     "the": ("le", "les", "la", "les"),
     "a": ("un", "un", "une", "une"),
+    "one": ("un", "un", "une", "une"),
     "this": ("ce", "ces", "cette", "ces"),
+    "that": ("ce", "ces", "cette", "ces"),
     "my": ("mon", "mes", "ma", "mes"),
     "your": ("votre", "vos", "votre", "vos"),
     "his": ("son", "ses", "sa", "ses"),
@@ -60,7 +61,10 @@ CONJUNCTIONS: dict[Conjunction, tuple[str, ...]] = {
     "if": ("si",),
 }
 # In the order of person: je, il, ils, nous, vous.
-AVOIR = ("ai", "a", "ont", "avons", "avez")
+AVOIR: dict[Tense, Finite] = {
+    "past": ("avais", "avait", "avaient", "avions", "aviez"),
+    "present": ("ai", "a", "ont", "avons", "avez"),
+}
 ETRE: dict[Tense, Finite] = {
     "past": ("étais", "était", "étaient", "étions", "étiez"),
     "present": ("suis", "est", "sont", "sommes", "êtes"),
@@ -72,15 +76,20 @@ MODALS: dict[Modal, Finite] = {
     "must": ("dois", "doit", "doivent", "devons", "devez"),
     "should": ("devrais", "devrait", "devraient", "devrions", "devriez"),
     "want": ("veux", "veut", "veulent", "voulons", "voulez"),
+    "would": ("voudrais", "voudrait", "voudraient", "voudrions", "voudriez"),
+    "going": ("vais", "va", "vont", "allons", "allez"),
 }
-WANTED: Finite = ("voulais", "voulait", "voulaient", "voulions", "vouliez")
+PAST_MODALS: dict[Modal, Finite] = {
+    "want": ("voulais", "voulait", "voulaient", "voulions", "vouliez"),
+    "going": ("allais", "allait", "allaient", "allions", "alliez"),
+}
 THERE: dict[Tense, str] = {"past": "avait", "present": "a", "future": "aura"}
 # The pronoun of an object and of a recipient, before the verb; behind a command *moi* for *me*.
 DIRECT: dict[Person, str] = {"i": "me", "you": "vous", "he": "le", "she": "la", "it": "le", "we": "nous", "they": "les"}
 INDIRECT = DIRECT | {"he": "lui", "she": "lui", "it": "lui", "they": "leur"}
 BETTER = {"good": agreeing("meilleur", "meilleure"), "bad": agreeing("pire", "pire")}
 PRONOUNS = {"i": "je", "we": "nous", "you": "vous", "who": "qui"}
-NEGATIONS = {"not": "pas", "never": "jamais"}
+NEGATIONS = {"not": "pas", "never": "jamais", "no": "pas"}
 ASKED: dict[Asked, str] = {"who": "qui", "where": "où", "when": "quand", "why": "pourquoi", "how": "comment"}
 SAID = {"say": "dit", "ask": "demandé", "answer": "répondu"}
 OPENERS = {"yes": "oui", "no": "non"}
@@ -90,7 +99,7 @@ QUOTE = "«"  # glued to what follows it when the line is joined
 
 def write(text: Text) -> Line:
     """The sentence in French; its English must be written before."""
-    line = Line(commas=bool(text.mark))
+    line = Line(commas=bool(text.mark), reported=text.reported)
     if text.speech is not None:
         put_speech(line, *text.speech, text.speech_at, reported=text.reported)
     if text.phrase is not None:
@@ -112,13 +121,16 @@ def write(text: Text) -> Line:
             put_being(line, clause)
         else:
             put_clause(line, clause, first=not number and not text.fronted)
+    if text.tag:
+        line.comma()
+        line.put_all(("n'est-ce", "pas"), *text.tag_at)
     return join(line)
 
 
 def put_speech(line: Line, speaker: Subject, said: str, at: int, *, reported: bool) -> None:
     """le roi a dit : « …, or: le roi a dit que …"""
     put_subject(line, speaker)
-    line.put(AVOIR[person(speaker)], at)
+    line.put(AVOIR["present"][person(speaker)], at)
     line.put(SAID[said] + "\u00a0:" * (not reported), at)
     if reported:
         line.put("que", at + 1)
@@ -158,12 +170,15 @@ def agreement(subject: Subject) -> int:
     return {"she": 2, "they": 1, "we": 1}.get(subject.word, 0)
 
 
+def pronoun(subject: Pronoun) -> str:
+    return PRONOUNS.get(subject.word) or ("il", "ils", "elle", "elles")[agreement(subject)]
+
+
 def put_subject(line: Line, subject: Subject) -> None:
     if isinstance(subject, NounPhrase):
         put_noun_phrase(line, subject)
     elif isinstance(subject, Pronoun):
-        word = PRONOUNS.get(subject.word) or ("il", "ils", "elle", "elles")[agreement(subject)]
-        line.put(word, subject.at)
+        line.put(pronoun(subject), subject.at)
     else:
         put_noun_phrase(line, subject.first)
         line.put("et", subject.at)
@@ -209,13 +224,23 @@ def put_determiner(line: Line, phrase: NounPhrase, index: int, *, denied: bool, 
     determiner = phrase.determiner
     if determiner in UNSAID:
         put_unsaid(line, phrase, index, denied=denied, needed=needed)
-    elif determiner == "a" and denied:
+    elif determiner in {"a", "any", "no"} and denied:
         line.put("de", phrase.at)
-    elif determiner == "some" and not phrase.noun.countable:
+    elif needed and is_amount(phrase):
+        pass  # besoin d'eau, besoin de livres
+    elif determiner == "any" and phrase.plural:
+        before = bool(phrase.adjectives) and phrase.adjectives[0].before
+        line.put("de" if before else "des", phrase.at)  # de vieux livres, des livres
+    elif is_amount(phrase):
         line.put_all(("de", DETERMINERS["the"][index]), phrase.at)
     elif determiner:
         forms = DETERMINERS.get(determiner)
         line.put(forms[index] if forms else determiner, phrase.at)
+
+
+def is_amount(phrase: NounPhrase) -> bool:
+    """some water, any water, any books: *de* and an article, or only *de*"""
+    return phrase.determiner == "any" or (phrase.determiner == "some" and not phrase.noun.countable)
 
 
 def put_unsaid(line: Line, phrase: NounPhrase, index: int, *, denied: bool, needed: bool) -> None:
@@ -277,11 +302,15 @@ def put_question(line: Line, clause: Clause | Being) -> None:
 def put_being(line: Line, being: Being) -> None:
     at, subject = being.at, being.subject
     whole = at["tense"], at["verb"]
-    if being.kind == "where":
-        assert subject is not None, "a question where something is has a subject"
-        line.put("où", at["asked"])
-        line.put(ETRE[being.tense][person(subject)], *whole)
-        put_subject(line, subject)
+    if being.kind in {"where", "who"}:
+        assert subject is not None, "a question where or who somebody is has a subject"
+        line.put("où" if being.kind == "where" else "qui", at["asked"])
+        verb = ETRE[being.tense][person(subject)]
+        if isinstance(subject, Pronoun):
+            line.put(f"{verb}-{pronoun(subject)}", *whole, subject.at)
+        else:
+            line.put(verb, *whole)
+            put_subject(line, subject)
         return
     put_question(line, being)
     if being.kind == "there":
@@ -298,6 +327,7 @@ def put_being(line: Line, being: Being) -> None:
         line.put(complement.noun.french[complement.plural], complement.at, complement.head)
     elif being.complement is not None:
         put_noun_phrase(line, being.complement, denied=being.kind == "there" and bool(being.negation))
+    put_adverb(line, being, "place", being.place)
     put_adjuncts(line, being)
 
 
@@ -328,7 +358,7 @@ def put_finite(line: Line, clause: Clause | Being, word: str, *sources: int) -> 
     """The finite verb, between the two halves of a negation."""
     if clause.negation:
         line.put("ne", clause.at["not"])
-    if isinstance(clause, Clause) and not clause.modal:
+    if isinstance(clause, Clause) and (not clause.modal or clause.wishing):
         put_clitic(line, clause)
     line.put(word, *sources)
     if clause.negation:
@@ -347,18 +377,18 @@ def clitic(clause: Clause) -> tuple[str, set[int]] | None:
 
 
 def put_clitic(line: Line, clause: Clause) -> None:
-    if (pronoun := clitic(clause)) is not None:
-        word, sources = pronoun
+    if (found := clitic(clause)) is not None:
+        word, sources = found
         line.put(word, *sources)
 
 
 def put_command(line: Line, clause: Clause, form: str, whole: tuple[int, ...]) -> None:
     """aidez-moi, but ne m'aidez pas"""
-    pronoun = clitic(clause)
-    if pronoun is None or clause.negation:
+    found = clitic(clause)
+    if found is None or clause.negation:
         put_finite(line, clause, form, *whole)
         return
-    word, sources = pronoun
+    word, sources = found
     line.put(f"{form}-{'moi' if word == 'me' else word}", *whole, *sources)
 
 
@@ -366,12 +396,13 @@ def put_verb(line: Line, clause: Clause, verb: Verb, subject: Subject, head: Nou
     at, who = clause.at, person(subject)
     whole = (at["tense"], at["verb"], at["particle"])
     if clause.modal:
-        forms = WANTED if clause.modal == "want" and clause.tense == "past" else MODALS[clause.modal]
+        forms = (PAST_MODALS if clause.tense == "past" else MODALS).get(clause.modal, MODALS[clause.modal])
         put_finite(line, clause, forms[who], at["tense"], at["modal"], at.get("to", at["modal"]))
-        put_clitic(line, clause)
-        line.put(verb.french.infinitive, *whole[1:])
+        if not clause.wishing:
+            put_clitic(line, clause)
+            line.put(verb.french.infinitive, *whole[1:])
     elif clause.command:
-        put_command(line, clause, verb.french.present[YOU], whole)
+        put_command(line, clause, verb.french.present[who], (at.get("let", at["verb"]), *whole))
     elif clause.tense == "present":
         put_finite(line, clause, verb.french.present[who], *whole)
     elif clause.tense == "future":
@@ -379,7 +410,7 @@ def put_verb(line: Line, clause: Clause, verb: Verb, subject: Subject, head: Nou
     elif verb.imperfect is not None or clause.progressive:
         put_finite(line, clause, (verb.imperfect or imperfect(verb.french))[who], *whole)
     else:
-        auxiliary = ETRE["present"] if verb.with_etre else AVOIR
+        auxiliary = (ETRE if verb.with_etre else AVOIR)["past" if line.reported else "present"]  # avait mangé
         put_finite(line, clause, auxiliary[who], at["tense"])
         line.put(verb.french.participle[participle_agreement(clause, verb, subject, head)], *whole[1:])
 
@@ -400,6 +431,9 @@ def put_state(line: Line, clause: Clause, adjective: Adjective, subject: Subject
     put_adverb(line, clause, "degree", clause.degree)
     if clause.than is None:
         line.put(adjective.french[index], at["adjective"])
+        if clause.also is not None:
+            line.put("et", at["and"])
+            line.put(clause.also.french[index], at["and"] + 1)
         return
     if adjective.name in BETTER:
         line.put(BETTER[adjective.name][index], at["adjective"])
@@ -415,7 +449,9 @@ def put_rest(line: Line, clause: Clause) -> None:
     if isinstance(clause.object, NounPhrase):
         complement = clause.predicate.complement if isinstance(clause.predicate, Verb) else ()
         needed = bool(complement)
-        line.put_all(complement, clause.at["verb"])
+        for word in complement:
+            said = needed and word == "de" and is_amount(clause.object)
+            line.put(word, clause.at["verb"], *((clause.object.at,) if said else ()))
         put_noun_phrase(line, clause.object, denied=bool(clause.negation) and not needed, needed=needed)
     if isinstance(clause.recipient, NounPhrase):
         line.put("à", clause.at["recipient"])
@@ -433,6 +469,6 @@ def put_adjuncts(line: Line, clause: Clause | Being) -> None:
         put_noun_phrase(line, adjunct.phrase)
 
 
-def put_adverb(line: Line, clause: Clause, role: str, adverb: Adverb | None) -> None:
+def put_adverb(line: Line, clause: Clause | Being, role: str, adverb: Adverb | None) -> None:
     if adverb is not None:
         line.put_linked(adverb.french, adverb.french_links, range(clause.at[role], clause.at[role] + 3))

@@ -28,7 +28,14 @@ from regard.fable.syntax import (
     person,
 )
 
-DETERMINERS: dict[Determiner, str] = {"a": "एक", "every": "हर", "some": "कुछ", "several": "कई"} | NUMBERS
+DETERMINERS: dict[Determiner, str] = {
+    "a": "एक",
+    "one": "एक",
+    "any": "कुछ",
+    "every": "हर",
+    "some": "कुछ",
+    "several": "कई",
+} | NUMBERS
 # In the order direct masculine, other masculine, feminine.
 POSSESSIVES: dict[Determiner, tuple[str, str, str]] = {
     "my": ("मेरा", "मेरे", "मेरी"),
@@ -93,6 +100,8 @@ OBLIGED = frozenset({"must", "should"})
 CAN = ("सकता", "सकते", "सकती", "सकती")
 GOING_ON = ("रहा", "रहे", "रही", "रही")
 WANTS = ("चाहता", "चाहते", "चाहती", "चाहती")
+WOULD = ("चाहेगा", "चाहेंगे", "चाहेगी", "चाहेंगी")
+ABOUT_TO = ("वाला", "वाले", "वाली", "वाली")
 OF = ("का", "के", "की")
 
 
@@ -121,7 +130,10 @@ def write(text: Text) -> Line:
         if isinstance(clause, Being):
             put_being(line, clause)
         else:
-            put_clause(line, clause)
+            put_clause(line, clause, after=text.clauses[number - 1] if number else None)
+    if text.tag:
+        line.comma()
+        line.put_all(("है", "ना"), *text.tag_at)
     if text.quoted:
         line.words[start] = '"' + line.words[start]
     return line
@@ -162,7 +174,7 @@ def put_noun_phrase(line: Line, phrase: NounPhrase, *, oblique: bool, denied: bo
         put_noun_phrase(line, phrase.owner, oblique=True)
         of = phrase.at if phrase.genitive else phrase.head + 1
         line.put(bend(OF, noun, plural=plural, oblique=oblique), of)
-    if not (denied and phrase.determiner == "a"):
+    if phrase.determiner != "no" and not (denied and phrase.determiner in {"a", "any"}):
         put_determiner(line, phrase, oblique=oblique)
     for offset, adjective in enumerate(phrase.adjectives, phrase.head - len(phrase.adjectives)):
         line.put_all(bend(adjective.hindi, noun, plural=plural, oblique=oblique).split(), offset)
@@ -178,9 +190,9 @@ def put_determiner(line: Line, phrase: NounPhrase, *, oblique: bool) -> None:
         line.put(bend(OWN, noun, plural=plural, oblique=oblique), phrase.at)
     elif determiner in POSSESSIVES:
         line.put(bend(POSSESSIVES[determiner], noun, plural=plural, oblique=oblique), phrase.at)
-    elif determiner == "this":
-        line.put(THIS[oblique][plural], phrase.at)
-    elif determiner == "some" and not noun.countable:
+    elif determiner in {"this", "that"}:
+        line.put((THIS if determiner == "this" else THAT)[oblique][plural], phrase.at)
+    elif determiner in {"some", "any"} and not noun.countable:
         line.put(bend(A_LITTLE, noun, plural=plural, oblique=oblique), phrase.at)
     elif determiner == "the":
         if phrase.relative is not None:
@@ -229,15 +241,15 @@ def put_subject(line: Line, subject: Subject, mark: str = "", *linked: int) -> N
         put_relative(line, subject.relative, subject)
 
 
-def put_doer(line: Line, clause: Clause, subject: Subject) -> None:
-    """The subject with its mark; one that English does not say again is a pronoun if it has a mark: राजा सोया और उसने
-    सेब खाया."""
+def put_doer(line: Line, clause: Clause, subject: Subject, after: Clause | Being | None) -> None:
+    """The subject with its mark; one that English does not say again is a pronoun if it has a mark, or if that of the
+    clause before is no nominative: राजा सोया और उसने सेब खाया, राजा को सोना चाहिए और वह दौड़ता है."""
     mark = subject_mark(clause)
     if isinstance(clause.predicate, Verb) and clause.predicate.impersonal:
         return
     if not clause.shared:
         put_subject(line, subject, mark, *((clause.at["verb"],) if mark == "के पास" else ()))
-    elif mark:
+    elif mark or (isinstance(after, Clause) and subject_mark(after) in {"को", "के पास"}):
         line.put_all(again(subject)[mark])
 
 
@@ -255,6 +267,8 @@ def put_relative(line: Line, clause: Clause, head: NounPhrase) -> None:
         line.put_all(WHOM[marker(clause.predicate, head)][head.plural], clause.at["that"])
     elif is_ergative(clause):
         line.put(("जिसने", "जिन्होंने")[head.plural], clause.at["that"])
+    elif clause.modal in OBLIGED:
+        line.put_all(WHOM["को"][head.plural], clause.at["that"])
     else:
         line.put("जो", clause.at["that"])
     put_clause(line, clause, head)
@@ -269,18 +283,28 @@ def marker(verb: Verb, phrase: Subject) -> str:
     return "को" if phrase.noun.human or (phrase.noun.animate and phrase.definite) else ""
 
 
-def put_clause(line: Line, clause: Clause, head: NounPhrase | None = None) -> None:
-    """Subject, time, place, recipient, object, manner, verb; then a relative clause of the object."""
+def put_opening(line: Line, clause: Clause) -> None:
+    """कृपया, आइए, क्या"""
     if clause.please:
         line.put("कृपया", clause.at["please"])
+    if clause.together:
+        line.put("आइए", clause.at["let"])
     if clause.question and not clause.asked:
         line.put("क्या", clause.at["tense"])
+
+
+def put_clause(
+    line: Line, clause: Clause, head: NounPhrase | None = None, *, after: Clause | Being | None = None
+) -> None:
+    """Subject, time, place, recipient, object, manner, verb; then a relative clause of the object. `after` is the
+    clause before."""
+    put_opening(line, clause)
     if clause.time_first:
         put_adverb(line, clause, "time", clause.time)
     subject = clause.subject or head
     assert subject is not None, "a clause has a subject or a head"
     if clause.subject is not None and not clause.command:
-        put_doer(line, clause, clause.subject)
+        put_doer(line, clause, clause.subject, after)
     if not clause.time_first:
         put_adverb(line, clause, "time", clause.time)
     put_adverb(line, clause, "frequency", clause.frequency)
@@ -348,8 +372,9 @@ def put_being(line: Line, being: Being) -> None:
         line.put((THAT if being.that else THIS)[0][complement.plural], at["this"])
     for adjunct in being.adjuncts:
         put_adjunct(line, adjunct)
-    if being.kind == "where":
-        line.put("कहाँ", at["asked"])
+    put_adverb(line, being, "place", being.place)
+    if being.kind in {"where", "who"}:
+        line.put("कहाँ" if being.kind == "where" else "कौन", at["asked"])
     if complement is not None and being.kind == "job":
         line.put(complement.noun.hindi[complement.plural], complement.at, complement.head)
     elif complement is not None:
@@ -382,7 +407,7 @@ def put_action(line: Line, clause: Clause, verb: Verb, subject: Subject, head: N
     if verb.marker not in OF:
         put_adverb(line, clause, "manner", clause.manner)
     line.put_all(verb.prefix, at["verb"], at["particle"])
-    if clause.negation and clause.modal != "want":
+    if clause.negation and clause.modal not in {"want", "would", "going"}:
         line.put("मत" if clause.command else "नहीं", at["not"])
     patient = clause.object or (head if clause.subject else None)
     if clause.modal:
@@ -403,7 +428,8 @@ def put_complement(line: Line, complement: Complement, mark: str, *linked: int) 
 
 
 def put_modal(line: Line, clause: Clause, verb: Verb, subject: Subject, patient: Complement | None) -> None:
-    """खोल सकता है; खोलना चाहता है; खोलना चाहिए, in which the infinitive agrees with the object."""
+    """खोल सकता है; खोलना चाहता है, खोलना चाहेगा, खोलने वाला है; खोलना चाहिए, in which the infinitive agrees with the
+    object."""
     at, index = clause.at, agreement(subject)
     doing, being_able = (at["verb"], at["particle"]), (at["tense"], at["modal"], at.get("to", at["modal"]))
     if clause.modal in OBLIGED:
@@ -411,10 +437,17 @@ def put_modal(line: Line, clause: Clause, verb: Verb, subject: Subject, patient:
         line.put("चाहिए", *being_able)
         return
     able = clause.modal in {"can", "could"}
-    line.put(verb.hindi.root if able else verb.hindi.infinitive[0], *doing)
-    if clause.negation and clause.modal == "want":
+    if not clause.wishing:
+        line.put(verb.hindi.root if able else verb.hindi.infinitive[clause.modal == "going"], *doing)
+    if clause.modal == "going":
+        line.put(ABOUT_TO[index], *being_able)
+    if clause.negation and not able:
         line.put("नहीं", at["not"])
-    line.put((CAN if able else WANTS)[index], *being_able)
+    if clause.modal == "would":
+        line.put("चाहूँगा" if person(subject) == FIRST else WOULD[index], *being_able)
+        return
+    if clause.modal != "going":
+        line.put((CAN if able else WANTS)[index], *being_able)
     line.put(WAS[index] if clause.tense == "past" else IS[person(subject)], *being_able)
 
 
@@ -424,7 +457,9 @@ def put_finite(line: Line, clause: Clause, verb: Verb, subject: Subject, patient
     whole = at["tense"], at["verb"], at["particle"]
     if is_ergative(clause) or verb.impersonal:
         index = perfective_agreement(verb, patient)
-    if clause.command:
+    if clause.together:
+        line.put(forms.future[1].removesuffix("गे"), *whole)  # the subjunctive: खाएँ
+    elif clause.command:
         line.put(forms.polite, *whole)
     elif clause.tense == "future":
         line.put(forms.first_future if person(subject) == FIRST else forms.future[index], *whole)
@@ -455,10 +490,14 @@ def put_state(line: Line, clause: Clause, adjective: Adjective, subject: Subject
         if clause.at["more"] >= 0:
             line.put("ज़्यादा", clause.at["more"])
     put_adverb(line, clause, "degree", clause.degree)
-    line.put_all(adjective.hindi[min(agreement(subject), 2)].split(), clause.at["adjective"])
+    index = min(agreement(subject), 2)
+    line.put_all(adjective.hindi[index].split(), clause.at["adjective"])
+    if clause.also is not None:
+        line.put("और", clause.at["and"])
+        line.put_all(clause.also.hindi[index].split(), clause.at["and"] + 1)
     put_is(line, clause, subject)
 
 
-def put_adverb(line: Line, clause: Clause, role: str, adverb: Adverb | None) -> None:
+def put_adverb(line: Line, clause: Clause | Being, role: str, adverb: Adverb | None) -> None:
     if adverb is not None:
         line.put_linked(adverb.hindi, adverb.hindi_links, range(clause.at[role], clause.at[role] + 3))

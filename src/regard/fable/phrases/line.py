@@ -10,12 +10,13 @@ from regard.fable.lexicon import Links
 class Line:
     """Words from left to right; `sources[i]` are the English tokens of `words[i]` (none for ने)."""
 
-    __slots__ = ("commas", "sources", "words")
+    __slots__ = ("commas", "reported", "sources", "words")
 
-    def __init__(self, *, commas: bool = False) -> None:
+    def __init__(self, *, commas: bool = False, reported: bool = False) -> None:
         self.words: list[str] = []
         self.sources: list[tuple[int, ...]] = []
         self.commas = commas
+        self.reported = reported  # what somebody said that was before
 
     def put(self, word: str, *sources: int) -> None:
         self.words.append(word)
