@@ -3,7 +3,7 @@
     OUT.blocks/work.json          what is done to the lines: all processes must agree
     OUT.blocks/000017-3f2a…       the output for block 17, named after its lines too: changed input is done again
     OUT.blocks/000017-3f2a….json  what is to be said of it when all are merged: remarks, sums; not of every block
-    OUT                           all blocks in order, when they are there
+    OUT                           all blocks in order, when they are there; packed if its name ends in .gz or .zst
 
 Blocks are cut by counting lines, so every process finds the same ones. Shard i of n has the blocks i, i + n, i + 2 n, …
 A block is written whole or not at all. What is there is not done again: a process that was killed is started once more.
@@ -20,7 +20,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from regard.data.lines import in_blocks
+from regard.data.lines import in_blocks, packing
 from regard.errors import SettingsError
 from regard.files import leftovers, new_file, read_object, sweep, write_first, write_object
 
@@ -116,7 +116,7 @@ class BlockFolder:
         """Join the blocks in order, if all are there; returns how many are missing."""
         if missing := sum(not (self._folder / name).is_file() for name in names):
             return missing
-        with new_file(self._out) as file:
+        with new_file(self._out) as whole, packing(whole, self._out) as file:
             for name in names:
                 with (self._folder / name).open("rb") as block:
                     shutil.copyfileobj(block, file, 1 << 20)
