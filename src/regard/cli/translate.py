@@ -77,12 +77,12 @@ def translate(
         raise SettingsError(f"--file = {file}: is translated as a whole; leave out texts, --nbest and --show")
     if not strings:  # a file of strings may be filled in place
         keep_inputs(out, file, constrain)
+    asked = common(context)
     if shard or on:
         if file is None or str(file) == STREAM or strings or given:
             raise SettingsError("--shard, --on: divide a file of lines; give one with --file, and no texts")
         if constrain is not None:
             decode = decode.model_copy(update={"glossary": _glossary(constrain, decode.glossary)})
-        asked = common(context)
         runs = tuple(map(located, (run, *(ensemble or ()))))
         work = Translating(runs, asked.device if on else asked.place, decode, show, json=asked.json, remarks=True)
         translate_in_blocks(work, file, out, shard, on, call.bulk)
@@ -95,7 +95,6 @@ def translate(
     options = Options.of(decode)
     if constrain is not None:
         options = replace(options, glossary=_glossary(constrain, options.glossary))
-    asked = common(context)
     translator = load(run, *(ensemble or ()), device=asked.place, engine=decode.engine, tell=say)
     if strings:
         assert file is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -80,6 +81,7 @@ class StandIn:
 def ray(monkeypatch: pytest.MonkeyPatch) -> StandIn:
     found = StandIn()
     monkeypatch.setitem(sys.modules, "ray", found)  # type: ignore[arg-type]
+    monkeypatch.setattr(cluster, "_knock", lambda *_: None)
     for name in cluster._ENVIRONMENT:
         monkeypatch.delenv(name, raising=False)
     return found
@@ -114,6 +116,17 @@ def test_a_complaint_of_an_actor_is_ours(ray: StandIn) -> None:
         list(spread(complaining, blocks(ROWS, 30), "head:6379", 1, "cpu"))
     assert ray.options["address"] == ("head:6379",)
     assert not ray.open
+
+
+def test_where_nobody_listens_is_no_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Said at once; where somebody listens it is Ray's turn."""
+    monkeypatch.setitem(sys.modules, "ray", found := StandIn())  # type: ignore[arg-type]
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        assert list(spread(shouting, blocks(ROWS, 30), address, 1, "cpu"))
+        assert found.options["address"] == (address,)
+    with pytest.raises(ResourceError, match=f"ray:{address}: no cluster answers there; "):
+        list(spread(shouting, blocks(ROWS, 30), address, 1, "cpu"))
 
 
 def test_no_cluster_an_old_ray_and_other_versions_are_refused(ray: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
