@@ -72,9 +72,13 @@ def _connected(address: str, workers: int) -> Iterator[Any]:
             ray.init(address, log_to_driver=False, logging_level="error")
         else:
             ray.init(num_cpus=workers or None, include_dashboard=False, log_to_driver=False, logging_level="error")
+    except ray.exceptions.AuthenticationError as problem:
+        raise ResourceError(
+            f"--on = ray:{address}: a token is missing; set RAY_AUTH_TOKEN to that of the cluster"
+        ) from problem
     except (OSError, RuntimeError, ValueError) as problem:
         reason = str(problem).strip().split("\n")[0]
-        raise ResourceError(f"--on = ray:{address}: no cluster answers there; {reason}") from problem
+        raise ResourceError(f"--on = ray:{address}: no cluster answers there to this token; {reason}") from problem
     with redirect_stdout(sys.stderr):  # Ray says which process has died
         try:
             yield ray

@@ -29,11 +29,15 @@ class RayTaskError(Exception):
         self.cause = cause
 
 
+class AuthenticationError(Exception):
+    pass
+
+
 class StandIn:
     """As much of Ray as is used, in this process; answers come last in, first out."""
 
     __version__ = "2.60.0"
-    exceptions = SimpleNamespace(RayTaskError=RayTaskError)
+    exceptions = SimpleNamespace(RayTaskError=RayTaskError, AuthenticationError=AuthenticationError)
 
     def __init__(self) -> None:
         self.options, self.asked, self.open = dict[str, Any](), list[Any](), False
@@ -41,6 +45,8 @@ class StandIn:
     def init(self, *address: str, **options: Any) -> None:
         if address == ("nowhere:1",):
             raise ConnectionError("refused\nmore")
+        if address == ("closed:1",):
+            raise AuthenticationError("no token was found\nmore")
         self.options, self.open = {"address": address, **options}, True
 
     def shutdown(self) -> None:
@@ -125,13 +131,15 @@ def test_where_nobody_listens_is_no_cluster(monkeypatch: pytest.MonkeyPatch) -> 
         address = f"127.0.0.1:{server.getsockname()[1]}"
         assert list(spread(shouting, blocks(ROWS, 30), address, 1, "cpu"))
         assert found.options["address"] == (address,)
-    with pytest.raises(ResourceError, match=f"ray:{address}: no cluster answers there; "):
+    with pytest.raises(ResourceError, match=f"ray:{address}: no cluster answers there"):
         list(spread(shouting, blocks(ROWS, 30), address, 1, "cpu"))
 
 
 def test_no_cluster_an_old_ray_and_other_versions_are_refused(ray: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ResourceError, match=r"ray:nowhere:1: no cluster answers there; refused$"):
+    with pytest.raises(ResourceError, match=r"ray:nowhere:1: no cluster answers there to this token; refused$"):
         list(spread(shouting, blocks(ROWS, 2), "nowhere:1", 0, "cpu"))
+    with pytest.raises(ResourceError, match=r"ray:closed:1: a token is missing; set RAY_AUTH_TOKEN"):
+        list(spread(shouting, blocks(ROWS, 2), "closed:1", 0, "cpu"))
     versions = iter([about() | {"torch": "0.1"}, about()])
     monkeypatch.setattr(cluster, "about", lambda: next(versions))
     with pytest.raises(ResourceError, match=r"torch is 0\.1 on a machine of the cluster"):
