@@ -91,9 +91,12 @@ class BlockFolder:
             write_first(self._folder / WORK, wanted)
             kept = read_object(self._folder / WORK) or wanted
         if other := next((name for name in {**wanted, **kept} if kept.get(name) != wanted.get(name)), None):
+            was, now = kept.get(other), wanted.get(other)
+            long = isinstance(was, list | dict) or isinstance(now, list | dict)  # such as the digests of all weights
+            how = f"other {other}" if long else f"{other} = {was}, here {now}"
             raise SettingsError(
-                f"--out = {out}: {self._folder} has blocks of other work, with {other} = {kept.get(other)}, here "
-                f"{wanted.get(other)}; go on as before, or remove that folder"
+                f"--out = {out}: {self._folder} has blocks of other work, with {how}; go on as before, or remove that "
+                "folder"
             )
 
     def has(self, block: Block) -> bool:

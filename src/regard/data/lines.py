@@ -78,7 +78,8 @@ def open_bytes(path: str | Path) -> IO[bytes]:
             case _:
                 return path.open("rb")
     except OSError as problem:
-        raise DataError(f"{path}: cannot be read ({problem.strerror}); check the name") from problem
+        reason = "stdin is not read here" if str(path) == "-" else problem.strerror
+        raise DataError(f"{path}: cannot be read ({reason}); check the name") from problem
 
 
 @contextmanager
