@@ -71,7 +71,8 @@ def _connected(address: str, workers: int) -> Iterator[Any]:
             _knock(address)
             ray.init(address, log_to_driver=False, logging_level="error")
         else:
-            ray.init(num_cpus=workers or None, include_dashboard=False, log_to_driver=False, logging_level="error")
+            how = {"include_dashboard": False, "log_to_driver": False, "logging_level": "error"}
+            ray.init("local", num_cpus=workers or None, **how)  # local: one of its own, also where another runs
     except ray.exceptions.AuthenticationError as problem:
         raise ResourceError(
             f"--on = ray:{address}: a token is missing; set RAY_AUTH_TOKEN to that of the cluster"

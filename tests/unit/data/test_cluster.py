@@ -108,6 +108,7 @@ def test_every_block_is_done_once_and_few_wait_at_a_time(ray: StandIn) -> None:
     found = dict(_named(spread(shouting, blocks(ROWS, 2), "", 0, "auto")))
     assert found == {block.name: shouting()(block) for block in blocks(ROWS, 2)}
     assert max(ray.asked) == 6  # two for each of three actors
+    assert ray.options["address"] == ("local",)  # not another cluster that runs on this machine
     assert ray.options["max_restarts"] == ray.options["max_task_retries"] == -1
     assert (os.environ["RAY_USAGE_STATS_ENABLED"], os.environ["RAY_AUTH_MODE"]) == ("0", "token")
     assert not ray.open
