@@ -195,7 +195,9 @@ def main() -> int:
     if os.geteuid() or shutil.which("ip") is None:
         print("hosts: network namespaces need root, and ip of iproute2", file=sys.stderr)
         return 5
-    found = measured(asked.folder or Path(tempfile.mkdtemp()), asked.kills, asked.steps, asked.seed)
+    folder = asked.folder or Path(tempfile.mkdtemp())
+    folder.mkdir(parents=True, exist_ok=True)
+    found = measured(folder, asked.kills, asked.steps, asked.seed)
     print(json.dumps(found))
     if asked.ledger:
         enter("hosts", found, shlex.join(["python", "bench/hosts.py", *sys.argv[1:]]))

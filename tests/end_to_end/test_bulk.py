@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from regard.cli.main import run
+from regard.data.lines import read_lines
 from regard.evaluate import evaluate as evaluation
 from regard.fable.corpus import generate
 from regard.settings.call import BulkSettings
@@ -61,6 +62,34 @@ def test_three_shards_write_what_one_process_writes(how: tuple[str, ...], texts:
         assert not (tmp_path / "many").exists()
         assert translate(texts, tmp_path / "many", *how, "bulk.lines=7", "--shard", f"{number}/3") == 0
     assert (tmp_path / "many").read_bytes() == (tmp_path / "one").read_bytes()
+
+
+@pytest.mark.usefixtures("sevens")
+@pytest.mark.parametrize("ending", [".gz", ".zst"])
+def test_an_output_is_packed_as_its_name_says(ending: str, texts: Path, tmp_path: Path) -> None:
+    one, many = tmp_path / f"one{ending}", tmp_path / f"many{ending}"
+    assert translate(texts, one, "decode.beam=1") == 0
+    for number in (2, 1):
+        assert translate(texts, many, "decode.beam=1", "bulk.lines=7", "--shard", f"{number}/2") == 0
+    assert many.read_bytes() == one.read_bytes()
+    assert translate(texts, tmp_path / "plain", "decode.beam=1") == 0
+    assert list(read_lines(many)) == list(read_lines(tmp_path / "plain"))
+    assert one.stat().st_size < (tmp_path / "plain").stat().st_size
+
+
+@pytest.mark.parametrize("shard", [(), ("--shard", "1/1")])
+@pytest.mark.parametrize("verb", ["translate", "score", "evaluate"])
+def test_a_file_that_is_read_is_not_written_over(
+    verb: str, shard: tuple[str, ...], texts: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    file = tmp_path / "in.fr"
+    before = file.write_bytes((texts / "in.fr").read_bytes())
+    (tmp_path / "out").symlink_to(file)
+    pair = ["--source", str(texts / "in.en.gz"), "--target", str(file)]
+    words = ["--file", str(file)] if verb == "translate" else pair
+    assert run([verb, "demo", *words, "--out", str(tmp_path / "out"), *shard]) == 2
+    assert "is a file that is read here" in capsys.readouterr().err
+    assert file.stat().st_size == before
 
 
 @pytest.mark.usefixtures("sevens")

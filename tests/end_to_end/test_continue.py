@@ -101,6 +101,9 @@ def test_another_setting_is_refused_in_one_line(changed: list[str], line: str, c
     assert line.format(run=trained) in said
     assert (f"regard train --resume {trained} --steps 50" in said) is ("train.steps" in line)
     assert run(["train", "lstm", *words[2:]]) == 2
+    capsys.readouterr()
+    assert run(["train", "lstm", "--out", str(trained), "--continue", "--device", "cpu"]) == 2
+    assert f"--continue: model.kind = recurrent, but {trained} has transformer" in capsys.readouterr().err
 
 
 def test_a_settings_file_with_another_corpus_is_refused(trained: Path, tmp_path: Path, capsys: Capture) -> None:

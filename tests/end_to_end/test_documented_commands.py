@@ -100,8 +100,8 @@ def write_files(here: Path) -> None:
     words, tags = "the old man\nthe cat sleeps\n", "DET ADJ NOUN\nDET NOUN VERB\n"
     vectors = "".join(f"{word} {' '.join(['0.1'] * 50)}\n" for word in ("the", "cat", "film"))
     texts = {
-        german: "train.de",
-        english: "train.en book.txt rest.txt",
+        german: "train.de both.de",
+        english: "train.en both.en book.txt rest.txt",
         **dict(zip(held_out, ("val.de", "val.en"), strict=True)),
         "".join(few): "test.de test.en test.en.gz in.txt output.en",
         "".join(french): "test.fr",

@@ -28,11 +28,12 @@ def lines(path: Path) -> list[str]:
     return path.read_text(encoding="utf-8").split("\n")[:-1]
 
 
-def test_text_is_translated_back_and_tagged(text: Path, tmp_path: Path) -> None:
+def test_text_is_translated_back_and_tagged(text: Path, tmp_path: Path, capsys: Capture) -> None:
     out = tmp_path / "pairs"
     words = ["backtranslate", "demo", "--file", str(text), "--out", str(out), "--device", "cpu", "decode.beam=1"]
     assert run([*words, "--shard", "2/2", "bulk.lines=9"]) == 0
     assert not (out / "target.txt").exists()
+    assert "never seen" not in capsys.readouterr().err
     assert run([*words, "--shard", "1/2", "bulk.lines=9"]) == 0
     assert lines(out / "target.txt") == LINES
     expected = [f"<BT> {found.text}" for found in regard.load("demo").translate(LINES, beam=1)]
@@ -53,7 +54,41 @@ def test_a_student_learns_from_a_teachers_translations(text: Path, tmp_path: Pat
     capsys.readouterr()
     assert run(words) == 0
     assert "is finished" in capsys.readouterr().err
-    assert run(["distil", "demo", "--source", "-", "--out", str(tmp_path / "x")]) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["--source", "-"], 2, "--source = -: is read more than once"),
+        (["--preset", "transfomer-student"], 2, "did you mean 'transformer-student'?"),
+        (["--preset", "aut"], 2, "did you mean 'auto'?"),
+        (["model.widht=32"], 2, "did you mean 'width'?"),
+        (["--time", "5x"], 2, "train.time = 5x: not a time"),
+        (["--steps", "5k"], 2, "--steps = 5k: not a number of steps"),
+        (["--out", "taken"], 4, "taken: is there already and is not a run"),
+        (["--out", "other"], 2, "but other has none; repeat the command that began it"),
+    ],
+)
+def test_a_student_that_cannot_be_trained_is_refused_before_the_teacher_translates(
+    words: list[str], code: int, said: str, text: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "taken").mkdir()
+    (tmp_path / "taken" / "a").touch()
+    Run.create(tmp_path / "other", regard.load_settings("transformer-student", "train.steps=2000"))
+    given = ["--source", str(text), "--out", "student", "--steps", "7", "--device", "cpu"]
+    assert run(["distil", "demo", *given, *words]) == code
+    assert said in capsys.readouterr().err
+    assert not list(tmp_path.glob("*.texts"))
+
+
+def test_the_wrong_direction_is_asked_about(text: Path, tmp_path: Path, capsys: Capture) -> None:
+    text.write_text("".join(f"{pair.target}\n" for pair in generate("fr", count=31, split="test")), encoding="utf-8")
+    words = ["backtranslate", "demo", "--file", str(text), "--out", str(tmp_path / "pairs"), "--device", "cpu"]
+    assert run([*words, "decode.beam=1"]) == 0
+    assert "words were never seen in training: is this English?" in capsys.readouterr().err
+    assert run(["backtranslate", "demo", "--file", "-", "--out", str(tmp_path / "pairs")]) == 2
+    assert "--file = -: is read more than once" in capsys.readouterr().err
 
 
 def test_auto_is_a_preset_that_fits_and_a_dry_run_prints_it(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from regard.cli.bulk import ON, SHARD, bulk, located
-from regard.cli.streams import destination, put, say
+from regard.cli.streams import destination, keep_inputs, put, say
 from regard.cli.verb import Common, called, common, only_one, with_settings
 from regard.errors import SettingsError
 
@@ -48,6 +48,7 @@ def evaluate(
     from regard.evaluate import evaluate as evaluation
     from regard.runs.folder import Run
 
+    keep_inputs(out, source, target, hypotheses)
     opened = Run.open(run)
     vectors = opened.settings.text.source.kind == "vectors"
     call = called("evaluate", [READ if vectors else ALL, *overrides])
@@ -64,10 +65,9 @@ def evaluate(
     texts = evaluation.read_texts(source, target, hypotheses, vectors=vectors)
     golds = evaluation.read_alignments(Path(wanted.alignment), texts) if wanted.alignment else None
     if shard or on:
-        found = _in_blocks(run, texts, out, call, asked, shard=shard, on=on)
-        if found is None:  # another process merges, and measures
+        outputs = _in_blocks(run, texts, out, call, asked, shard=shard, on=on)
+        if outputs is None:  # another process merges, and measures
             return
-        outputs = found
     else:
         outputs = texts.hypotheses or _translate(run, texts, options, call.decode.engine, asked.place)
         if out is not None:

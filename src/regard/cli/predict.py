@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from regard.cli.streams import Remarks, destination, kind_of, opened, series_of, texts_of
+from regard.cli.streams import Remarks, destination, keep_inputs, kind_of, opened, series_of, texts_of
 from regard.cli.verb import apart, called, common, with_settings
 
 
@@ -29,6 +29,7 @@ def predict(
     """Tag words, classify texts, continue prompts or forecast series; a line in is a line out."""
     overrides, given = apart(texts or [])
     decode = called("predict", ["decode.beam=1", *overrides]).decode
+    keep_inputs(out, file)
     waiting = series_of(run, given, file) or texts_of(given, file)
     from regard.tasks.load import open_predictor
     from regard.tasks.predictor import continuing

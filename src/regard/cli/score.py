@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from regard.cli.bulk import ON, SHARD, bulk, fingerprint, located
-from regard.cli.streams import destination, one_line, put, say
+from regard.cli.streams import destination, keep_inputs, one_line, put, say
 from regard.cli.verb import called, common, only_one, with_settings
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ def score(
 
     overrides, name = only_one(words, "RUN")
     how, asked = called("score", overrides).bulk, common(context)
+    keep_inputs(out, source, target)
     rows = _pairs(source, target)
     if shard or on:
         work = Scoring(located(Path(name)), asked.device if on else asked.place, json=asked.json)

@@ -346,15 +346,26 @@ def named(path: Path | None) -> Path | None:
     return None if str(path) == STREAM else path
 
 
+def keep_inputs(out: Path | None, *read: Path | None) -> None:
+    """Refuse an output that would replace a file that is read."""
+    if (out := named(out)) is None or not out.is_file():
+        return
+    for path in read:
+        if path is not None and path.is_file() and path.samefile(out):
+            raise SettingsError(f"--out = {out}: is a file that is read here, and would be lost; choose another name")
+
+
 @contextmanager
 def destination(path: Path | None) -> Iterator[Callable[[str], object]]:
-    """A function that writes lines: to stdout at once, or to a file that exists only when it is complete."""
+    """A function that writes lines: to stdout at once, or to a file that exists only when it is complete, and is packed
+    if its name ends in .gz or .zst."""
     if (path := named(path)) is None:
         yield put
         return
+    from regard.data.lines import packing
     from regard.files import new_file
 
-    with new_file(path) as file:
+    with new_file(path) as whole, packing(whole, path) as file:
         yield lambda line: file.write(f"{line}\n".encode("utf-8", "surrogatepass"))
 
 

@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from regard.cli.bulk import ON, SHARD, bulk, located
-from regard.cli.streams import say
-from regard.cli.train import count_of, train_or_go_on
+from regard.cli.streams import STREAM, keep_inputs, say
+from regard.cli.train import AUTO, limits, train_or_go_on
 from regard.cli.translate import Translating
 from regard.cli.verb import apart, called, common, only_one, with_settings
 from regard.errors import SettingsError
@@ -33,6 +33,8 @@ def backtranslate(
 
     overrides, name = only_one(words, "RUN")
     call, asked = called("backtranslate", overrides), common(context)
+    _check_is_file(file, "--file")
+    keep_inputs(out / SOURCE, file)
     before = f"{tag} " if tag else ""
     device = asked.device if on else asked.place
     work = Translating((located(Path(name)),), device, call.decode, "text", json=False, before=before)
@@ -70,22 +72,29 @@ def distil(
     _, name = only_one([word for word in rest if word not in learned], "TEACHER")
     call, asked = called("distil", settings), common(context)
     teacher, device = located(Path(name)), asked.device if on else asked.place
-    if str(source) == "-":
-        raise SettingsError("--source = -: is read more than once; give a file")
+    _check_is_file(source, "--source")
     work, texts = Translating((teacher,), device, call.decode, "text", json=False), out.with_name(f"{out.name}.texts")
     from regard.data.lines import read_lines
     from regard.runs.folder import Run
     from regard.settings.languages import languages_of
+    from regard.trainer.start import check_go_on
 
-    rows = ((line,) for line in read_lines(source))
-    bulk(rows, texts / TARGET, work.about(), work, shard="1/1", on=on, how=call.bulk, device=device)
     taught = Run.open(teacher).settings
     data = taught.data
     held_out = {name: getattr(data, name) for name in ("valid_source", "valid_target", "valid_corpus")}
-    files = {"source": str(source), "target": str(texts / TARGET)}
+    files = {"source": str(source), "target": str((texts / TARGET).absolute())}
     files |= {name: value for name, value in held_out.items() if value and Path(value).exists()}
     files |= {"languages": str(languages)} if (languages := languages_of(taught)) else {}
     given = [f"data.{name}={json.dumps(value)}" for name, value in files.items()]
-    given += [f"train.time={json.dumps(time)}"] if time else []
-    given += [f"train.steps={count_of(steps)}"] if steps else []
-    return train_or_go_on(preset, [*given, *learned], out, asked, tensorboard=False)
+    given += [*limits(time, steps), *learned]
+    preset = "" if preset == AUTO else preset
+    check_go_on(out, preset, given)
+    rows = ((line,) for line in read_lines(source))
+    bulk(rows, texts / TARGET, work.about(), work, shard="1/1", on=on, how=call.bulk, device=device)
+    return train_or_go_on(preset, given, out, asked, tensorboard=False)
+
+
+def _check_is_file(path: Path, option: str) -> None:
+    """Refuse stdin, which can be read once."""
+    if str(path) == STREAM:
+        raise SettingsError(f"{option} = {STREAM}: is read more than once; give a file")

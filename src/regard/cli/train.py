@@ -66,8 +66,7 @@ def train(
         if preset or given or overrides or out:
             raise SettingsError(f"--resume {resume}: uses the run's own settings; add only --time or --steps")
         return _resume(resume, time, steps, asked, **kinds)
-    given += [f"train.time={json.dumps(time)}"] if time else []
-    given += [f"train.steps={count_of(steps)}"] if steps else []
+    given += limits(time, steps)
     if go_on and out is not None:
         return train_or_go_on(preset, [*given, *overrides], out, asked, tensorboard=tensorboard)
     return _start(preset, [*given, *overrides], out, asked, **kinds)
@@ -97,10 +96,16 @@ def _leads() -> bool:
     return os.environ.get("RANK", "0") == "0"
 
 
-def count_of(steps: str) -> str:
-    if not steps.replace(",", "").isdecimal():
+def limits(time: str, steps: str) -> list[str]:
+    """The settings that --time and --steps mean."""
+    from regard.settings.schema import parse_time
+
+    if time:
+        parse_time(time)  # refused here, it names no preset that nobody has named
+    if steps and not steps.replace(",", "").isdecimal():
         raise SettingsError(f"--steps = {steps}: not a number of steps; give a number, or with --resume also +5000")
-    return steps.replace(",", "")
+    given = [f"train.time={json.dumps(time)}"] if time else []
+    return given + ([f"train.steps={steps.replace(',', '')}"] if steps else [])
 
 
 def _start(

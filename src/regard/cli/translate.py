@@ -17,6 +17,7 @@ from regard.cli.streams import (
     STREAM,
     Remarks,
     destination,
+    keep_inputs,
     kind_of,
     named,
     one_line,
@@ -74,12 +75,14 @@ def translate(
     strings = file is not None and file.suffix.lower() in STRINGS
     if strings and (given or show != "text" or decode.best > 1):
         raise SettingsError(f"--file = {file}: is translated as a whole; leave out texts, --nbest and --show")
+    if not strings:  # a file of strings may be filled in place
+        keep_inputs(out, file, constrain)
+    asked = common(context)
     if shard or on:
         if file is None or str(file) == STREAM or strings or given:
             raise SettingsError("--shard, --on: divide a file of lines; give one with --file, and no texts")
         if constrain is not None:
             decode = decode.model_copy(update={"glossary": _glossary(constrain, decode.glossary)})
-        asked = common(context)
         runs = tuple(map(located, (run, *(ensemble or ()))))
         work = Translating(runs, asked.device if on else asked.place, decode, show, json=asked.json, remarks=True)
         translate_in_blocks(work, file, out, shard, on, call.bulk)
@@ -92,7 +95,6 @@ def translate(
     options = Options.of(decode)
     if constrain is not None:
         options = replace(options, glossary=_glossary(constrain, options.glossary))
-    asked = common(context)
     translator = load(run, *(ensemble or ()), device=asked.place, engine=decode.engine, tell=say)
     if strings:
         assert file is not None
@@ -135,10 +137,14 @@ class Translating:
         from regard.device import pick_device
         from regard.tasks.engines import settle
         from regard.tasks.load import load
+        from regard.text.reading import doubt_of_language
 
         translator = load(*self.runs, device=str(pick_device(self.device)), engine=self.decode.engine)
         options = Options.of(self.decode)
-        settle(translator, opened(self.runs[0], [row[0] for row in opening]), options)
+        first = opened(self.runs[0], [row[0] for row in opening])
+        settle(translator, first, options)
+        if not self.remarks and (doubt := doubt_of_language(first, translator.tokenizers.known, translator.language)):
+            say(f"first {len(first):,} lines: {doubt}")
 
         def work(block: Block) -> Done:
             texts = opened(self.runs[0], [row[0] for row in block.rows])

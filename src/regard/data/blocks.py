@@ -3,7 +3,7 @@
     OUT.blocks/work.json          what is done to the lines: all processes must agree
     OUT.blocks/000017-3f2a…       the output for block 17, named after its lines too: changed input is done again
     OUT.blocks/000017-3f2a….json  what is to be said of it when all are merged: remarks, sums; not of every block
-    OUT                           all blocks in order, when they are there
+    OUT                           all blocks in order, when they are there; packed if its name ends in .gz or .zst
 
 Blocks are cut by counting lines, so every process finds the same ones. Shard i of n has the blocks i, i + n, i + 2 n, …
 A block is written whole or not at all. What is there is not done again: a process that was killed is started once more.
@@ -20,7 +20,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from regard.data.lines import in_blocks
+from regard.data.lines import in_blocks, packing
 from regard.errors import SettingsError
 from regard.files import leftovers, new_file, read_object, sweep, write_first, write_object
 
@@ -91,9 +91,12 @@ class BlockFolder:
             write_first(self._folder / WORK, wanted)
             kept = read_object(self._folder / WORK) or wanted
         if other := next((name for name in {**wanted, **kept} if kept.get(name) != wanted.get(name)), None):
+            was, now = kept.get(other), wanted.get(other)
+            long = isinstance(was, list | dict) or isinstance(now, list | dict)  # such as the digests of all weights
+            how = f"other {other}" if long else f"{other} = {was}, here {now}"
             raise SettingsError(
-                f"--out = {out}: {self._folder} has blocks of other work, with {other} = {kept.get(other)}, here "
-                f"{wanted.get(other)}; go on as before, or remove that folder"
+                f"--out = {out}: {self._folder} has blocks of other work, with {how}; go on as before, or remove that "
+                "folder"
             )
 
     def has(self, block: Block) -> bool:
@@ -116,7 +119,7 @@ class BlockFolder:
         """Join the blocks in order, if all are there; returns how many are missing."""
         if missing := sum(not (self._folder / name).is_file() for name in names):
             return missing
-        with new_file(self._out) as file:
+        with new_file(self._out) as whole, packing(whole, self._out) as file:
             for name in names:
                 with (self._folder / name).open("rb") as block:
                     shutil.copyfileobj(block, file, 1 << 20)

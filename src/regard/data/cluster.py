@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import platform
+import socket
 import sys
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -18,6 +19,7 @@ from typing import Any
 from regard.data.blocks import Block, Done, Work
 from regard.errors import ResourceError, SettingsError, optional
 
+KNOCKS = 10.0  # seconds until a cluster takes a connection
 OLDEST = (2, 59)  # the first Ray with authentication by token
 _ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -66,17 +68,31 @@ def _connected(address: str, workers: int) -> Iterator[Any]:
         )
     try:
         if address:
+            _knock(address)
             ray.init(address, log_to_driver=False, logging_level="error")
         else:
-            ray.init(num_cpus=workers or None, include_dashboard=False, log_to_driver=False, logging_level="error")
-    except (ConnectionError, RuntimeError, ValueError) as problem:
+            how = {"include_dashboard": False, "log_to_driver": False, "logging_level": "error"}
+            ray.init("local", num_cpus=workers or None, **how)  # local: one of its own, also where another runs
+    except ray.exceptions.AuthenticationError as problem:
+        raise ResourceError(
+            f"--on = ray:{address}: a token is missing; set RAY_AUTH_TOKEN to that of the cluster"
+        ) from problem
+    except (OSError, RuntimeError, ValueError) as problem:
         reason = str(problem).strip().split("\n")[0]
-        raise ResourceError(f"--on = ray:{address}: no cluster answers there; {reason}") from problem
+        raise ResourceError(f"--on = ray:{address}: no cluster answers there to this token; {reason}") from problem
     with redirect_stdout(sys.stderr):  # Ray says which process has died
         try:
             yield ray
         finally:
             ray.shutdown()
+
+
+def _knock(address: str) -> None:
+    """Complain of a HOST:PORT where nobody listens; Ray itself would try again for minutes."""
+    host, _, port = address.rpartition(":")
+    if host and "/" not in host and port.isdecimal():
+        with socket.create_connection((host, min(int(port), 65535)), timeout=KNOCKS):
+            pass
 
 
 def spread(

@@ -6,6 +6,7 @@ import gzip
 import io
 import zlib
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -77,7 +78,24 @@ def open_bytes(path: str | Path) -> IO[bytes]:
             case _:
                 return path.open("rb")
     except OSError as problem:
-        raise DataError(f"{path}: cannot be read ({problem.strerror}); check the name") from problem
+        reason = "stdin is not read here" if str(path) == "-" else problem.strerror
+        raise DataError(f"{path}: cannot be read ({reason}); check the name") from problem
+
+
+@contextmanager
+def packing(file: IO[bytes], path: Path) -> Iterator[IO[bytes]]:
+    """Where to write the content of a file: it is packed if the name ends as that of a packed file, without a time, so
+    that the same content gives the same bytes."""
+    match path.suffix.lower():
+        case ".gz" | ".tgz":
+            with gzip.GzipFile(fileobj=file, mode="wb", filename="", mtime=0) as packed:
+                yield cast("IO[bytes]", packed)
+        case ".zst" | ".zstd":
+            compressor = optional("zstandard", str(path)).ZstdCompressor()
+            with compressor.stream_writer(file, closefd=False) as packed:
+                yield packed
+        case _:
+            yield file
 
 
 def read_lines(path: str | Path, complain: Complain = refuse) -> Iterator[str]:

@@ -25,6 +25,7 @@ from pydantic import Field
 from safetensors.numpy import load_file, save
 
 from regard import __version__
+from regard.data.lines import packing
 from regard.data.shards import open_shards
 from regard.errors import ModelError, RegardError, ResourceError, SettingsError, failure, optional
 from regard.files import new_file, new_folder
@@ -203,7 +204,7 @@ def _write(file: Path, contents: Contents, parts: dict[str, IO[bytes]]) -> None:
     first = (json.dumps(contents.model_dump(), indent=2) + "\n").encode()
     with (
         new_file(file) as target,
-        _compressed(target, file) as packed,
+        packing(target, file) as packed,
         tarfile.open(fileobj=packed, mode="w|", format=tarfile.PAX_FORMAT) as tar,
     ):
         tar.addfile(_member(CONTENTS, len(first)), io.BytesIO(first))
@@ -216,19 +217,6 @@ def _member(name: str, size: int) -> tarfile.TarInfo:
     member = tarfile.TarInfo(name)
     member.size = size
     return member
-
-
-@contextmanager
-def _compressed(target: IO[bytes], file: Path) -> Iterator[IO[bytes]]:
-    if file.suffix in (".gz", ".tgz"):
-        with gzip.GzipFile(fileobj=target, mode="wb", filename="", mtime=0) as packed:
-            yield cast("IO[bytes]", packed)
-    elif file.suffix == ".zst":
-        zstandard = optional("zstandard", str(file))
-        with zstandard.ZstdCompressor().stream_writer(target, closefd=False) as packed:
-            yield packed
-    else:
-        yield target
 
 
 # Unpacking

@@ -110,10 +110,15 @@ class Run:
                 f"{folder}: holds a run already; continue it with regard train --resume {quoted(folder)}, "
                 "or choose another --out"
             )
-        if folder.exists() and (not folder.is_dir() or any(not is_leftover(path.name) for path in folder.iterdir())):
-            raise ModelError(f"{folder}: is there already and is not a run; choose another --out")
+        cls.check_free(folder)
         folder.mkdir(parents=True, exist_ok=True)
         return cls(folder, settings).write()
+
+    @staticmethod
+    def check_free(folder: Path) -> None:
+        """Refuse a place where something else than a run is."""
+        if folder.exists() and (not folder.is_dir() or any(not is_leftover(path.name) for path in folder.iterdir())):
+            raise ModelError(f"{folder}: is there already and is not a run; choose another --out")
 
     def write(self) -> Run:
         """Write the settings into the folder."""

@@ -59,6 +59,8 @@ class _Models(Collector):
         waiting = GaugeMetricFamily("regard_queue_length", "Texts and calls that wait", labels=("run",))
         weights = GaugeMetricFamily("regard_model_bytes", "Bytes of weights in memory", labels=("run",))
         engines = GaugeMetricFamily("regard_model_engine", "Engine of a run: always 1", labels=("run", "engine"))
+        if not loaded:  # so that an autoscaler sees a service that nobody has asked yet
+            waiting.add_metric(("",), 0)
         for name, worker in loaded.items():
             waiting.add_metric((name,), worker.waiting)
             weights.add_metric((name,), worker.bytes)

@@ -105,7 +105,7 @@ def careful(settings: Settings, corpus: Extent, machine: Machine) -> tuple[str, 
     muon = free and isinstance(settings.model, TransformerModel)
     return (
         f"model.dropout={dropout}",
-        *(("train.optimizer=muon", "train.momentum=0.95") if muon else ()),
+        *(("train.optimizer=muon",) if muon else ()),
         *(("train.word_dropout=0.1",) if passes >= OFTEN else ()),
         *(("train.consistency={kind='rdrop', weight=2.0}",) if twice else ()),
     )
@@ -162,6 +162,7 @@ def _fit_train(
         "rate": rate,
         "schedule": "cosine",
         "weight_decay": float(f"{decay:.2g}"),
+        "momentum": 0.95 if given.optimizer == "muon" else given.momentum,
         "shapes": FEW_SHAPES if machine.gpu and given.seconds is not None and given.seconds <= SHORT else given.shapes,
         "warmup": _rounded(min(max(0.05 * expected, 10), 400, expected / 4)),
         "average": AverageSettings(kind="moving", decay=round(min(max(1 - 6 / expected, 0.9), 0.998), 3)),

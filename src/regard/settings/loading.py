@@ -48,7 +48,7 @@ def load_settings(name: str | Path, *overrides: str) -> Settings:
     elif str(name) in preset_names():
         text = resources.files("regard.settings.presets").joinpath(f"{name}.toml").read_text(encoding="utf-8")
     else:
-        raise SettingsError(f"preset = {name}: no such preset; {did_you_mean(str(name), preset_names())}")
+        raise SettingsError(f"preset = {name}: no such preset; {did_you_mean(str(name), [*preset_names(), 'auto'])}")
     try:
         values = _parse(text)
     except tomllib.TOMLDecodeError as error:

@@ -483,7 +483,7 @@ class TrainSettings(Frozen):
     """Of matrices alone. With `adamw` and `muon`, where a preset or none is named, it is fitted: 3 / (rate · steps), at
     most 0.3."""
     momentum: Share = 0.9
-    """Of SGD and Muon; for the latter 0.95 is usual."""
+    """Of SGD and Muon. With `muon`, where a preset or none is named, it is 0.95."""
     second_moment: Share = 0.98
     """Adam's β₂."""
     clip: Annotated[float, Field(ge=0)] = 1.0

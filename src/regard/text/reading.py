@@ -164,6 +164,7 @@ _PAUSES = ",:.!?…"  # what ends before a quotation mark, unless only a word or
 _MARKS = re.compile(  # no hyphen, no 3:30, no 3–5, no ellipsis at the end; a tag as a whole
     r"(?:(?<!\s)\s+)?(?:</?[a-zA-Z][^<>\s]*(?:\s[^<>=]*=[^<>]*)?\s*/?>|[;()\[\]{}—<>|]|(?:…|\.{2,})(?=\s*\w)|[:–-]+(?=\s)|(?<=\s)[–-]+|(?<!\S)#+)+\s*"
 )
+FEW: Final = 3  # words from which on it is asked whether a text is in another language
 _NAMED = 10  # how many unknown words a remark lists
 
 
@@ -248,9 +249,8 @@ class Passage:
         translated = [reading for reading in self.readings if not reading.left]
         words = sum(reading.words for reading in translated)
         unknown = sum(any(map(str.isalpha, each.word)) for reading in translated for each in reading.unknown)
-        if words >= 3 and 2 * unknown > words:
-            question = f"is this {language}" if language else "is this the language it was trained on"
-            yield f"{unknown} of {words} words were never seen in training: {question}?"
+        if words >= FEW and 2 * unknown > words:
+            yield f"{unknown} of {words} words were never seen in training: {_question(language)}"
 
 
 def _never_seen(count: int) -> str:
@@ -265,6 +265,22 @@ def unseen(text: str, known: KnownWords | None) -> tuple[tuple[Unknown, ...], st
     unknown = tuple(each for each in words if each.word not in known and any(map(str.isalpha, each.word)))
     names = list(dict.fromkeys(each.word for each in unknown))
     return unknown, f"{_never_seen(len(names))}: {_listed(names)}" if names else ""
+
+
+def doubt_of_language(texts: Iterable[str], known: KnownWords | None, language: str) -> str:
+    """A question where most words of many texts were never seen in training; else empty."""
+    if known is None:
+        return ""
+    words = [text[start:end] for text in texts for start, end in known.spans(text)]
+    words = [word for word in words if any(map(str.isalpha, word))]
+    unknown = sum(not (word in known or word.lower() in known.by_small_letters) for word in words)
+    if len(words) < FEW or 2 * unknown <= len(words):
+        return ""
+    return f"{unknown:,} of {len(words):,} words were never seen in training: {_question(language)}"
+
+
+def _question(language: str) -> str:
+    return f"is this {language}?" if language else "is this the language it was trained on?"
 
 
 def _listed(words: list[str]) -> str:

@@ -287,6 +287,15 @@ def go_on(
             return trainer.run()
 
 
+def check_go_on(folder: Path, preset: str | Path, overrides: Sequence[str]) -> None:
+    """Refuse what `go_on` would refuse, as far as that is known without a corpus: before hours of work to make one."""
+    if (folder / SETTINGS).exists():
+        _check_same(Run.open(folder), preset, overrides)
+    else:
+        load_settings(preset or _any_preset(tuple(overrides)), *overrides)
+        Run.check_free(folder)
+
+
 def _check_same(run: Run, preset: str | Path, overrides: Sequence[str]) -> None:
     """What the command says must be what the run has. What it does not say was fitted when the run began, and stays."""
     here = flat(run.settings.model_dump())
@@ -296,7 +305,7 @@ def _check_same(run: Run, preset: str | Path, overrides: Sequence[str]) -> None:
         wanted |= flat(named.model_dump(exclude_unset=True, exclude={"about"}))
     if not wanted["data.languages"]:  # then the run has those of its corpus
         del wanted["data.languages"]
-    for name, value in wanted.items():
+    for name, value in sorted(wanted.items(), key=lambda item: not item[0].endswith(".kind")):  # what else follows
         if (had := here.get(name)) != value:
             longer = {"train.time": "--time 10m", "train.steps": f"--steps {value}"}.get(name, "")
             raise SettingsError(

@@ -67,6 +67,8 @@ def test_blocks_of_other_work_are_not_mixed_in(tmp_path: Path) -> None:
     BlockFolder(tmp_path / "out", {"decode.beam": 5, "decode.forbid": ["a"]})
     with pytest.raises(SettingsError, match=r"other work, with decode\.beam = 5, here 4"):
         BlockFolder(tmp_path / "out", {"decode.beam": 4, "decode.forbid": ["a"]})
+    with pytest.raises(SettingsError, match=r"blocks of other work, with other decode\.forbid; go on as before"):
+        BlockFolder(tmp_path / "out", {"decode.beam": 5, "decode.forbid": []})
 
 
 def test_of_two_that_begin_at_once_with_other_work_one_is_refused(

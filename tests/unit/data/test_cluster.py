@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -28,11 +29,15 @@ class RayTaskError(Exception):
         self.cause = cause
 
 
+class AuthenticationError(Exception):
+    pass
+
+
 class StandIn:
     """As much of Ray as is used, in this process; answers come last in, first out."""
 
     __version__ = "2.60.0"
-    exceptions = SimpleNamespace(RayTaskError=RayTaskError)
+    exceptions = SimpleNamespace(RayTaskError=RayTaskError, AuthenticationError=AuthenticationError)
 
     def __init__(self) -> None:
         self.options, self.asked, self.open = dict[str, Any](), list[Any](), False
@@ -40,6 +45,8 @@ class StandIn:
     def init(self, *address: str, **options: Any) -> None:
         if address == ("nowhere:1",):
             raise ConnectionError("refused\nmore")
+        if address == ("closed:1",):
+            raise AuthenticationError("no token was found\nmore")
         self.options, self.open = {"address": address, **options}, True
 
     def shutdown(self) -> None:
@@ -80,6 +87,7 @@ class StandIn:
 def ray(monkeypatch: pytest.MonkeyPatch) -> StandIn:
     found = StandIn()
     monkeypatch.setitem(sys.modules, "ray", found)  # type: ignore[arg-type]
+    monkeypatch.setattr(cluster, "_knock", lambda *_: None)
     for name in cluster._ENVIRONMENT:
         monkeypatch.delenv(name, raising=False)
     return found
@@ -100,6 +108,7 @@ def test_every_block_is_done_once_and_few_wait_at_a_time(ray: StandIn) -> None:
     found = dict(_named(spread(shouting, blocks(ROWS, 2), "", 0, "auto")))
     assert found == {block.name: shouting()(block) for block in blocks(ROWS, 2)}
     assert max(ray.asked) == 6  # two for each of three actors
+    assert ray.options["address"] == ("local",)  # not another cluster that runs on this machine
     assert ray.options["max_restarts"] == ray.options["max_task_retries"] == -1
     assert (os.environ["RAY_USAGE_STATS_ENABLED"], os.environ["RAY_AUTH_MODE"]) == ("0", "token")
     assert not ray.open
@@ -116,9 +125,22 @@ def test_a_complaint_of_an_actor_is_ours(ray: StandIn) -> None:
     assert not ray.open
 
 
+def test_where_nobody_listens_is_no_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Said at once; where somebody listens it is Ray's turn."""
+    monkeypatch.setitem(sys.modules, "ray", found := StandIn())  # type: ignore[arg-type]
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        assert list(spread(shouting, blocks(ROWS, 30), address, 1, "cpu"))
+        assert found.options["address"] == (address,)
+    with pytest.raises(ResourceError, match=f"ray:{address}: no cluster answers there"):
+        list(spread(shouting, blocks(ROWS, 30), address, 1, "cpu"))
+
+
 def test_no_cluster_an_old_ray_and_other_versions_are_refused(ray: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ResourceError, match=r"ray:nowhere:1: no cluster answers there; refused$"):
+    with pytest.raises(ResourceError, match=r"ray:nowhere:1: no cluster answers there to this token; refused$"):
         list(spread(shouting, blocks(ROWS, 2), "nowhere:1", 0, "cpu"))
+    with pytest.raises(ResourceError, match=r"ray:closed:1: a token is missing; set RAY_AUTH_TOKEN"):
+        list(spread(shouting, blocks(ROWS, 2), "closed:1", 0, "cpu"))
     versions = iter([about() | {"torch": "0.1"}, about()])
     monkeypatch.setattr(cluster, "about", lambda: next(versions))
     with pytest.raises(ResourceError, match=r"torch is 0\.1 on a machine of the cluster"):

@@ -17,7 +17,7 @@ from pyarrow import parquet
 
 from regard.data import Corpus, tables
 from regard.data import parquet as reading
-from regard.data.lines import Complain, CorpusProblem, ignore, read_lines, refuse
+from regard.data.lines import Complain, CorpusProblem, ignore, open_bytes, read_lines, refuse
 from regard.data.readers import format_of
 from regard.errors import DataError, ResourceError, SettingsError
 
@@ -309,6 +309,8 @@ def test_damaged_packed_files_are_refused_by_name(tmp_path) -> None:
 
 
 def test_a_missing_file_is_refused_by_name(tmp_path) -> None:
+    with pytest.raises(DataError, match=r"^-: cannot be read \(stdin is not read here\)"):
+        open_bytes("-")
     with pytest.raises(DataError, match=r"nowhere\.de: cannot be read \(No such file or directory\)"):
         list(read_lines(tmp_path / "nowhere.de"))
 

@@ -513,6 +513,7 @@ def test_confidence_is_bayes_rule() -> None:
 
 def test_metrics_count_requests_batches_and_models(runs: Path) -> None:
     with serving.client(runs) as client:
+        assert 'regard_queue_length{run=""} 0.0' in client.get("/metrics").text  # nothing is loaded
         ask(client, "/api/v1/translate", run="attentive", texts=[CAT, CAT])
         client.get("/nowhere")
         client.request("BREW", "/health")
@@ -525,6 +526,7 @@ def test_metrics_count_requests_batches_and_models(runs: Path) -> None:
         assert numbers["regard_batch_texts_sum"] == "2.0"
         assert numbers["regard_models_loaded"] == "1.0"
         assert numbers['regard_queue_length{run="attentive"}'] == "0.0"
+        assert 'regard_queue_length{run=""}' not in numbers
         assert (
             float(numbers['regard_model_bytes{run="attentive"}']) == client.app.state.library.loaded["attentive"].bytes
         )  # type: ignore[attr-defined]

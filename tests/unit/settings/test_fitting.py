@@ -58,11 +58,13 @@ def test_on_a_cpu_auto_takes_muon_unless_an_optimizer_is_given() -> None:
     def optimizer(machine: Machine, *given: str) -> tuple[str, float]:
         name, changes = choose(known := load_settings("transformer-tiny", *given), MULTI30K, machine)
         known = load_settings(name, *changes, *given)
-        train = load_settings(name, *changes, *careful(known, MULTI30K, machine), *given).train
+        train = fitted(name, *changes, *careful(known, MULTI30K, machine), *given, machine=machine).train
         return train.optimizer, train.momentum
 
     assert optimizer(LAPTOP) == ("muon", 0.95)
     assert optimizer(LAPTOP, "train.optimizer=sgd") == ("sgd", 0.9)
+    assert optimizer(GPU, "train.optimizer=muon") == ("muon", 0.95)
+    assert optimizer(GPU, "train.optimizer=muon", "train.momentum=0.8") == ("muon", 0.8)
     assert optimizer(GPU)[0] == "adam"
 
 
