@@ -50,6 +50,11 @@ class Languages:
         assert codes is not None  # the settings have been checked
         return cls(codes[1], codes[2])
 
+    @property
+    def codes(self) -> tuple[str, str]:
+        """The languages alone: `pt` of `pt_BR`, `en` of `eng_Latn`."""
+        return plain(self.source), plain(self.target)
+
     def __str__(self) -> str:
         return f"{self.source}-{self.target}"
 
