@@ -425,7 +425,7 @@ def fairness(test: Conditions) -> list[Claim]:
     """Whether the test was used to choose the checkpoint."""
     if test.held_out:
         return []
-    return [Claim("is measured on the text that chose its checkpoint", "scores on other text are usually lower")]
+    return [Claim("is measured on the text that chose its checkpoint", "scores on what is new are usually worse")]
 
 
 def _percent(share: float) -> str:
