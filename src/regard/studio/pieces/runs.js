@@ -150,10 +150,10 @@ export function runPicker({runs, value, onchange, label = "Run", none = ""}) {
 export function describe(run) {
   if (!run) return "";
   return [
-    run.preset || (run.task === "translate" ? "" : TASKS[run.task]?.does),
+    run.preset,
     run.parameters == null ? "" : `${count(run.parameters)} parameters`,
     scored(run),
-    pair(run.languages),
+    pair(run.languages) || TASKS[run.task]?.does,
     run.state === "finished" ? "" : stateWord(run.state),
   ]
     .filter(Boolean)
