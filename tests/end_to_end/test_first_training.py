@@ -455,6 +455,7 @@ def test_a_run_without_a_whole_checkpoint_is_not_begun_anew(tmp_path: Path) -> N
 def test_an_estimate_comes_from_real_steps(tmp_path: Path) -> None:
     found = preflight(tmp_path / "run", small.settings("gru"), small.Notes(), device="cpu")
     assert found.seconds > 0
+    assert found.memory > 100 * 2**20  # that of the program is most of it
     assert not steps(tmp_path / "run" / "checkpoints")
     with pytest.raises(DataError, match="cannot be read"):
         preflight(tmp_path / "other", small.settings("gru", "data.corpus=none.tsv"), small.Notes(), device="cpu")
