@@ -72,7 +72,7 @@ def languages_of(settings: Settings) -> Languages | None:
         return Languages("en", language or "fr")
     if found := named_by(data.columns.split(",")):
         return found
-    return named_in(data.corpus) if data.corpus else named_in(data.source, data.target)
+    return named_in(data.table) if data.table else named_in(data.source, data.target)
 
 
 def named_in(*files: str) -> Languages | None:
