@@ -51,6 +51,18 @@ def test_two_runs_are_compared_and_opened_side_by_side(
     page.wait_for_url(lambda url: "#look?run=bahdanau&text=" in url)
 
 
+def test_a_double_click_compares_once(page: Any, heard: list[str]) -> None:
+    asked: list[Any] = []
+    page.route("**/api/v1/compare", lambda route: asked.append(route))  # noqa: PLW0108
+    page.goto("/#compare?runs=transformer-tiny,bahdanau")
+    page.get_by_role("button", name="Compare", exact=True).dblclick()
+    page.wait_for_timeout(300)
+    assert len(asked) == 1
+    asked[0].abort()
+    page.locator(".compare-result .trouble").wait_for()
+    heard.clear()
+
+
 def test_runs_with_the_same_score_are_not_told_apart(page: Any) -> None:
     page.goto("/#compare")
     found = page.evaluate(

@@ -101,6 +101,14 @@ def test_on_a_telephone_the_pages_are_in_a_menu(page: Any, fits: Check) -> None:
     assert not page.locator("#pages a").first.is_visible()
 
 
+def test_what_stands_for_an_answer_on_its_way_fits_on_a_telephone(page: Any, fits: Check) -> None:
+    page.set_viewport_size({"width": 380, "height": 800})
+    page.route("**/api/v1/meaning", lambda _: None)  # no answer comes
+    page.goto("/#meaning?run=transformer-tiny&word=bank&text=the+bank&text=a+bank")
+    page.locator(".skeleton").wait_for()
+    fits(page)
+
+
 def test_the_skip_link_leads_past_the_navigation_and_leaves_the_address(page: Any) -> None:
     page.goto("/#beam?run=lstm")
     page.locator("h1").wait_for()

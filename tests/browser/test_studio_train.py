@@ -81,6 +81,8 @@ def test_a_training_is_started_watched_stopped_found_again_and_goes_on(
     page.get_by_role("button", name="Stop and keep", exact=True).click()
     page.get_by_role("button", name="Continue training", exact=True).wait_for()
     assert page.locator(".head .chip").inner_text() == "stopped"
+    facts = page.locator(".facts").inner_text()  # whichever limit comes first
+    assert re.match(r"\d+ s of at most 5 min · step |step [\d,]+ of 100,000 · ", facts), facts
     reached = steps(page)
     page.get_by_role("button", name="Continue training", exact=True).click()
     step = "document.querySelector('.facts')?.textContent.match(/step ([\\d,]+)/)?.[1].replaceAll(',', '')"

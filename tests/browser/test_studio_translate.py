@@ -348,6 +348,9 @@ def test_a_sentence_that_was_left_as_it_is_is_not_called_sure(page: Any) -> None
     page.locator(".others:visible .alternative").wait_for()
     assert page.locator(".others:visible .sure").all_inner_texts() == ["not translated"]
     assert page.locator(".others:visible a").count() == 0  # no search to watch, nothing to look into
+    assert [each.split(" (")[0] for each in page.locator(".pane .warning:visible").all_inner_texts()] == [
+        "No word of this sentence was in the training text"  # and they are not listed once more
+    ]
 
 
 def test_sentences_to_try_are_the_runs_own(page: Any) -> None:

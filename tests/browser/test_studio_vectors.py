@@ -120,7 +120,7 @@ def test_what_cannot_be_read_is_said_and_the_form_stays(own: Any, tmp_path: Path
     own.get_by_label("Series", exact=True).fill("1, 2, 3")
     with own.expect_response("**/api/v1/forecast"):
         own.get_by_role("button", name="Forecast").click()
-    own.locator(".trouble", has_text="1 channels; 2 would be right").wait_for()
+    own.locator(".trouble", has_text="channels = 1: 2 would be right").wait_for()
     assert own.get_by_label("Series", exact=True).is_visible()
     assert "400" in heard.pop()
 

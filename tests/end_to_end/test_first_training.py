@@ -68,11 +68,14 @@ def test_two_files_are_enough(capsys: pytest.CaptureFixture[str]) -> None:
     assert "training runs/en-fr-2, because a run of its name exists;" in errors_of(capsys)
 
 
-@pytest.mark.parametrize(("header", "languages"), [("German;English", "de-en"), ("fein;fine", "")])
-def test_a_run_of_a_table_has_the_languages_of_its_header(header: str, languages: str) -> None:
+@pytest.mark.parametrize(
+    ("header", "option", "languages"),
+    [("German;English", "--corpus", "de-en"), ("German;English", "--source", "de-en"), ("fein;fine", "--corpus", "")],
+)
+def test_a_run_of_a_table_has_the_languages_of_its_header(header: str, option: str, languages: str) -> None:
     rows = "".join(f"ein Hund {number};a dog {number}\n" for number in range(30))
     Path("pairs.csv").write_text(f"{header}\n{rows}")
-    words = ["train", *TINY, "--corpus", "pairs.csv", "--steps", "1", "model.heads=2", "--device", "cpu"]
+    words = ["train", *TINY, option, "pairs.csv", "--steps", "1", "model.heads=2", "--device", "cpu"]
     assert cli([*words, "--out", "run"]) == 0
     assert Run.open(Path("run")).settings.data.languages == languages
     Path("again.toml").write_text(re.sub("languages = .*", 'languages = ""', Path("run/settings.toml").read_text()))
@@ -455,6 +458,7 @@ def test_a_run_without_a_whole_checkpoint_is_not_begun_anew(tmp_path: Path) -> N
 def test_an_estimate_comes_from_real_steps(tmp_path: Path) -> None:
     found = preflight(tmp_path / "run", small.settings("gru"), small.Notes(), device="cpu")
     assert found.seconds > 0
+    assert found.memory > 100 * 2**20  # that of the program is most of it
     assert not steps(tmp_path / "run" / "checkpoints")
     with pytest.raises(DataError, match="cannot be read"):
         preflight(tmp_path / "other", small.settings("gru", "data.corpus=none.tsv"), small.Notes(), device="cpu")

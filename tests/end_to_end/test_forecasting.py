@@ -191,7 +191,7 @@ def test_what_a_forecaster_cannot_be_asked_is_said(folder: Path, tmp_path: Path)
     run, predictor = trained(folder, "gru"), forecaster(folder, "gru")
     with pytest.raises(ModelError, match="forecasts numbers and has no words"):
         load_predictor(run)
-    with pytest.raises(DataError, match="1 channels; 2 would be right"):
+    with pytest.raises(DataError, match="channels = 1: 2 would be right"):
         predictor.predict(["[1, 2, 3]"])
     with pytest.raises(DataError, match="empty series"):
         over_time(predictor, " ")

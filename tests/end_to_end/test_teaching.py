@@ -21,10 +21,12 @@ from regard.evaluate.report import learning
 from regard.runs import checkpoint
 from regard.runs.folder import MANIFEST, Origin, Run, best_checkpoint, digest, origin_of
 from regard.settings import Settings
+from regard.settings.languages import languages_of
 from regard.tasks.load import load
 from regard.text.grafting import origins
 from regard.text.tokenizers import Tokenizers
 from regard.trainer.start import absolute, fitted, preflight, resume, start
+from regard.trainer.teaching import settings_from
 
 QUICK = ("train.batch=128", "train.steps=12", "train.validate_every=5", "train.warmup=4")
 
@@ -66,6 +68,20 @@ def test_a_run_begins_with_the_weights_tokenizers_and_settings_of_another(base: 
     assert notes.validations[-1].loss < notes.validations[0].loss - 0.1
     assert best_checkpoint(run).name == "step-12"
     assert not checkpoint.load(run.checkpoints / "step-0").optimizer
+
+
+@pytest.mark.parametrize(
+    ("words", "languages"),
+    [
+        (["data.source=a.en", "data.target=a.fr"], "en-fr"),
+        (["data.source=a.txt", "data.target=b.txt"], "en-fr"),  # the names do not say it: those it knows
+        (["data.source=a.en", "data.target=a.hi"], "en-hi"),
+        (["data.corpus=fable:hi"], "en-hi"),
+        (["data.source=a.en", "data.target=a.hi", "data.languages=en-fr"], "en-fr"),
+    ],
+)
+def test_a_run_that_is_taught_other_languages_says_so(base: Path, words: list[str], languages: str) -> None:
+    assert str(languages_of(settings_from(str(base), *words))) == languages
 
 
 def test_the_optimizer_of_another_run_goes_on_without_its_weight_decay(base: Path, tmp_path: Path) -> None:

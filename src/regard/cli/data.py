@@ -114,6 +114,9 @@ def check(
         raise DataError(f"{', '.join(report.files)}: is empty; a corpus has at least one line")
     if common(context).json:
         put(json.dumps(asdict(report), ensure_ascii=False, indent=2))
+    elif not report.pairs and len(report.files) == 1 and report.findings[0].kind == "format":  # it is read wrongly
+        first = report.findings[0].examples[0]
+        raise DataError(f"{report.files[0]} line {first.line:,}: {first.note}")
     else:
         _show_check(report)
         if task == "language" and report.clean:

@@ -93,9 +93,10 @@ class PlainLines(Quiet):
     def moment(self, moment: Moment) -> None:
         if time.monotonic() - self._last >= EVERY:
             self._last = time.monotonic()
+            share = f"{100 * moment.progress:.0f} %  " if moment.limit is None else ""  # the time says it
             self.tell(
                 f"step {moment.step:,}  loss {moment.loss:.3f}  {moment.tokens_per_second:,.0f} tokens/s  "
-                f"{moment.memory / 2**20:,.0f} MiB  {100 * moment.progress:.0f} %  {when(moment)}"
+                f"{moment.memory / 2**20:,.0f} MiB  {share}{when(moment)}"
             )
 
     def tell(self, line: str) -> None:

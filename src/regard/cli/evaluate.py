@@ -74,7 +74,7 @@ def evaluate(
             with destination(out) as write:
                 for line in outputs:
                     write(line)
-    counts, remark = evaluation.training_counts(opened, texts.sources), _learned(opened, texts)
+    counts, remark = evaluation.training_counts(opened, texts.sources), _learned(opened, texts, source, target)
     aligned = None if golds is None else _alignment(run, texts, golds, wanted, asked.place)
     result = evaluation.evaluate(texts, outputs, counts, wanted, aligned)
     judged: list[Quality] = []
@@ -93,13 +93,16 @@ def evaluate(
         _show(result, judged, f"{run} on {source}, {target}: {result.sentences:,} sentences, {origin}", wanted)
 
 
-def _learned(run: Run, texts: Texts) -> str:
-    """What `learned` says of a test that the run itself translates; it is also told."""
-    from regard.evaluate.evaluate import learned
+def _learned(run: Run, texts: Texts, *files: Path) -> str:
+    """What `misnamed` and `learned` say of a test that the run itself translates; it is also told."""
+    from regard.evaluate.evaluate import learned, misnamed
 
-    if remark := learned(run, texts.sources) if texts.hypotheses is None else "":
+    if texts.hypotheses is not None:
+        return ""
+    found = [remark for remark in (misnamed(run, *map(str, files)), learned(run, texts.sources)) if remark]
+    for remark in found:
         say(remark)
-    return remark
+    return "; ".join(found)
 
 
 def _evaluate_labels(run: Path, source: Path, target: Path | None, asked: Common) -> None:

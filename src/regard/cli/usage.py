@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 from typer.exceptions import TyperException
 
 from regard.cli.streams import as_called, record
-from regard.cli.verb import fields_of, verb_of
+from regard.cli.verb import AND_SETTINGS, SETTING_WORDS, fields_of, verb_of
 from regard.errors import RegardError, SettingsError, did_you_mean
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ MOVED = {
         "--all": "--to archive-all",
         "--half": "--to archive-half",
         "--quantization": "--to ctranslate2-int8",
-        "--out": "the folder after the run",
+        "--out": "the file after the run",
     },
 }
 _NO_VERB = re.compile(r"No such command '(.*?)'")
@@ -104,7 +104,7 @@ def usage_error(error: TyperException, message: str) -> SettingsError:
         return SettingsError("text: begins with a dash, and is taken for an option; put -- before it", hint=help_page)
     if message.startswith("No such option") and (now := _moved(verb, option)):
         kind = "a setting" if "=" in now else "another verb" if now.startswith("regard") else "another option"
-        return SettingsError(f"{option}: is {kind} now; write {now}", hint=help_page)
+        return SettingsError(f"{option}: is {kind}; write {now}", hint=help_page)
     if message.startswith("No such option"):
         names = [name for each in context.command.get_params(context) for name in each.opts]
         bare = option.lstrip("-")
@@ -125,8 +125,9 @@ def _taken(context: Any) -> str:
 def _said(error: TyperException, message: str) -> str:
     """A message of typer's as we say it: where, what is wrong, what would be right."""
     if found := _MISSING.fullmatch(message):
-        about = getattr(getattr(error, "param", None), "help", None) or "it is needed"
-        return f"{found[1]}: is missing; {about[:1].lower()}{about[1:].rstrip('.')}"
+        about = (getattr(getattr(error, "param", None), "help", None) or "it is needed").removesuffix(AND_SETTINGS)
+        where = found[1].removesuffix(SETTING_WORDS)
+        return f"{where}: is missing; {about[:1].lower()}{about[1:].rstrip('.')}"
     if found := _NO_VALUE.fullmatch(message):
         return f"{found[1]}: needs a value; write it after the option"
     found = _INVALID.fullmatch(message)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from regard.settings.call import CallSettings
 
+SETTING_WORDS, AND_SETTINGS = " [SETTING=VALUE]...", " And settings, listed below."  # of the help, not of an error
 _SETTING = re.compile(r"(?:decode|measure|serve|bulk)\.\w+=")
 
 
@@ -118,7 +119,7 @@ def settings_of(verb: str) -> Iterator[tuple[str, str]]:
 
 def with_settings(words: str, help: str) -> Any:
     """An argument of several words that may include settings."""
-    return typer.Argument(metavar=f"{words} [SETTING=VALUE]...", help=f"{help} And settings, listed below.")
+    return typer.Argument(metavar=f"{words}{SETTING_WORDS}", help=f"{help}{AND_SETTINGS}")
 
 
 Sentence = Annotated[list[str], with_settings("TEXT", "The sentence, or the beginning of a text for a language model.")]

@@ -193,7 +193,9 @@ def _judged(  # noqa: PLR0917
         examples[kind] += [example] if len(examples[kind]) < shown else []
 
     def complain(problem: CorpusProblem) -> None:
-        add(problem.kind, FaultyLine(problem.line, problem.message))
+        place = "" if len(corpus.paths) == 1 else f"{problem.path}: "  # the line is there already
+        note = problem.message.replace(f"{problem.path} line {problem.line}: ", place, 1)
+        add(problem.kind, FaultyLine(problem.line, note))
 
     for block in in_blocks(corpus.rows(columns, complain)):
         for (line, row), faults in zip(block, judge.faults([row for _, row in block]), strict=True):

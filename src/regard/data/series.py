@@ -189,7 +189,7 @@ class WindowEncoder:
     def encode(self, row: Sequence[str]) -> tuple[list[Any], ...]:
         context, future = (parse(text, 1, 1)[0] for text in row)
         if context.shape[1] != len(self.vectors.mean) or future.shape[1] != context.shape[1]:
-            raise DataError(f"series: {context.shape[1]} channels; {len(self.vectors.mean)} would be right")
+            raise DataError(f"channels = {context.shape[1]}: {len(self.vectors.mean)} would be right")
         window = Window.of(context, self.vectors, self.cut)
         read = window.read(context, self.vectors.missing)
         numbers = [number for vector in read for number in vector[1:]]

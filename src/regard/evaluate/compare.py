@@ -27,7 +27,7 @@ from regard.decode.rules import Beam
 from regard.device import pick_device
 from regard.errors import ModelError, ResourceError, SettingsError
 from regard.evaluate.comparison import Comparison, Conditions, Cost, Row
-from regard.evaluate.evaluate import Texts, check_measures, learned, translate
+from regard.evaluate.evaluate import Texts, check_measures, learned, misnamed, translate
 from regard.fable.sentence import Language
 from regard.files import new_file
 from regard.metrics.baselines import baselines
@@ -40,6 +40,7 @@ from regard.runs.folder import Run, best_checkpoint
 from regard.runs.log import read_log
 from regard.settings import RecurrentModel, Settings, TaskName
 from regard.settings.call import DecodeSettings, MeasureSettings
+from regard.settings.languages import languages_of
 from regard.tasks.corpus import Fable, Files, columns_of, materials
 from regard.tasks.load import evaluate, load, open_predictor, task_of
 from regard.tasks.predictor import Rows
@@ -100,13 +101,15 @@ def compare(
     if texts:
         save_texts(Path(texts), material, systems)
     say(f"testing every pair: {measure.resamples:,} resamples, {measure.trials:,} randomisations")
-    facts = replace(conditions(material, chosen, measure, decode), learned=remarks(opened.values(), material, say))
+    facts = replace(
+        conditions(material, chosen, measure, decode), learned=remarks(opened.values(), material, say, source, target)
+    )
     return judged(systems, material, measure, facts, others)
 
 
-def remarks(runs: Iterable[Run], material: Texts, say: Tell) -> tuple[str, ...]:
-    """About runs that were trained on some of the test, which is also told."""
-    found = tuple(remark for run in runs if (remark := learned(run, material.sources)))
+def remarks(runs: Iterable[Run], material: Texts, say: Tell, *files: str) -> tuple[str, ...]:
+    """About runs that were trained on some of the test, or are for other languages, which is also told."""
+    found = tuple(each for run in runs for each in (misnamed(run, *files), learned(run, material.sources)) if each)
     for remark in found:
         say(remark)
     return found
@@ -208,11 +211,15 @@ def open_runs(runs: Sequence[Run | str | Path]) -> dict[str, Run]:
 
 
 def shared_task(runs: Sequence[Run]) -> TaskName:
-    """The task that all runs are for."""
+    """The task that all runs are for; translators are for the same languages, where those are known."""
     found = sorted({run.settings.task for run in runs})
     if len(found) > 1:
         each = ", ".join(f"{run.folder} for {run.settings.task}" for run in runs)
         raise ModelError(f"runs = {each}: are for different tasks; compare runs of one task")
+    pairs = [(run, pair) for run in runs if (pair := languages_of(run.settings))]
+    if len({pair.codes for _, pair in pairs}) > 1:
+        each = ", ".join(f"{run.place} for {pair}" for run, pair in pairs)
+        raise ModelError(f"runs = {each}: translate between different languages; compare runs of one pair")
     return found[0]
 
 

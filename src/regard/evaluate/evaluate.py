@@ -34,6 +34,7 @@ from regard.metrics.groups import Bucket, Habits, bucket_names, by_length, by_ra
 from regard.metrics.translation import Quality, measure, metrics_named
 from regard.runs.folder import Run
 from regard.settings.call import MeasureSettings
+from regard.settings.languages import languages_of, name_of, named_in
 from regard.tasks.corpus import materials
 from regard.tasks.translator import Translator
 from regard.text.sentences import one_line
@@ -178,6 +179,15 @@ def learned(run: Run, sources: Sequence[str]) -> str:
         f"{count:,} of the {len(sources):,} test sources are" if count > 1 else f"1 of {len(sources):,} test sources is"
     )
     return f"{of} in the training text of {run.place}: scores on these say nothing about new text"
+
+
+def misnamed(run: Run, *files: str) -> str:
+    """A remark for people, if the names of a test's two files say other languages than the run translates between."""
+    own, theirs = languages_of(run.settings), named_in(*files) if all(files) else None
+    if own is None or theirs is None or own.codes == theirs.codes:
+        return ""
+    said = f"{' and '.join(files)}: by their names {name_of(theirs.source)} to {name_of(theirs.target)}"
+    return f"{said}, but {run.place} translates {name_of(own.source)} to {name_of(own.target)}: its scores say nothing"
 
 
 def aligned(translator: Translator, sources: Sequence[str], targets: Sequence[str]) -> list[Links]:

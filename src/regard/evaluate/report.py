@@ -91,7 +91,9 @@ def report(
     began = perf_counter()
     found = list(translator.stream(material.sources, options))
     spent = 1000 * (perf_counter() - began) / max(1, len(found))
-    test = replace(conditions(material, chosen, measure, decode), learned=remarks([opened], material, say))
+    test = replace(
+        conditions(material, chosen, measure, decode), learned=remarks([opened], material, say, source, target)
+    )
     given = [*overrides_of("decode", decode), *overrides_of("measure", measure), *_flags(source, target, pins or ())]
     plain = replace(_plain_report(opened, test, given), milliseconds=spent)
     measured = _measured(plain, opened, material, found, measure)
@@ -239,7 +241,7 @@ def _of_labels(run: Run, source: str, target: str, device: torch.device, say: Te
     """Taggers, classifiers and language models: curves, scores, confusion, settings."""
     material = labelled_material([run], task_of(run.settings.task), source, target)
     test = conditions(material, device, COUNTED)
-    say(f"reading {test.sentences:,} texts: {material.name}")
+    say(f"reading {test.sentences:,} rows: {material.name}")
     result = evaluate_labels(run.folder, material, str(device))
     plain = _plain_report(run, test, _flags(source, target))
     forecasts = result.scores if isinstance(result, ForecastResult) else ()

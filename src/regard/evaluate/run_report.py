@@ -239,7 +239,8 @@ def trend(learning: Learning) -> list[Claim]:
     steps = f"validation loss {_loss(earlier)} at step {earlier.step:,}, {_loss(last)} at step {last.step:,}"
     if change > MOVING:
         return [Claim("still improving when it stopped", f"{steps}: {_percent(change)} lower{_spent(learning)}")]
-    return [Claim("has levelled off", f"{steps}; more of the same training would change little")]
+    more = "; more of the same training would change little"
+    return [Claim("has levelled off", f"{steps}{_spent(learning) or more}")]
 
 
 def _spent(learning: Learning) -> str:
@@ -425,7 +426,7 @@ def fairness(test: Conditions) -> list[Claim]:
     """Whether the test was used to choose the checkpoint."""
     if test.held_out:
         return []
-    return [Claim("is measured on the text that chose its checkpoint", "scores on other text are usually lower")]
+    return [Claim("is measured on the text that chose its checkpoint", "scores on what is new are usually worse")]
 
 
 def _percent(share: float) -> str:

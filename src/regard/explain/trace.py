@@ -40,6 +40,7 @@ def check_number(name: str, number: int, count: int, owner: str = "this model", 
 OUTSIDE = -1  # the word of a special token
 Rows = Sequence[int] | Sequence[Sequence[int]]  # ids, or each id followed by the letters it is written in
 BYTES = ("byte", "byte-bpe")  # tokenizers whose pieces are parts of letters
+_BYTE = re.compile(r"<0x([0-9A-F]{2})>")
 _QUESTION_MARK = "<0x3F>"  # stands for <unk> among bytes, which have no piece of that name
 
 
@@ -137,16 +138,20 @@ def _is_unspaced(side: Side) -> bool:
 
 
 def apart(side: Side, bare: str = "") -> Side:
-    """Every piece as a word of its own; special tokens stay. A mark that stands ``bare`` belongs to the next piece."""
-    owners, words, begun = list[int](), list[str](), False
+    """Every piece as a word of its own; special tokens stay. A mark that stands ``bare`` belongs to the next piece, and
+    the bytes of a letter then belong together."""
+    owners, words, begun, letter = list[int](), list[str](), False, b""
     for piece, owner in zip(side.pieces, side.word_of, strict=True):
         if owner == OUTSIDE:
             owners.append(OUTSIDE)
             continue
         word = legible(piece).replace(bare, "") if bare else legible(piece)
-        words = [*(words[:-1] if begun else words), word]
+        byte = _BYTE.fullmatch(piece) if bare else None
+        letter = letter + bytes.fromhex(byte[1]) if byte else b""
+        whole = letter.decode(errors="ignore")
+        words = [*(words[:-1] if begun or len(letter) > 1 else words), whole or word]
         owners.append(len(words) - 1)
-        begun = piece == bare
+        begun, letter = piece == bare, b"" if whole else letter
     return replace(side, word_of=tuple(owners), words=tuple(words))
 
 

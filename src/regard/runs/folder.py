@@ -143,8 +143,8 @@ class Run:
         usual = [f"runs/{name}" for name in _runs_in(Path("runs"))] if plain else []
         known = [*beside, *usual, *([DEMO] if plain and (packaged() / SETTINGS).is_file() else [])]
         near = did_you_mean(folder.name, known) if known else "regard train makes one"
-        if not plain:  # the name alone is the run of the package
-            near = near.replace(f"'{DEMO}'", f"'{folder.parent / DEMO}'")
+        if not plain:  # the name alone would be another, or none
+            near = near.replace("did you mean '", f"did you mean '{folder.parent}{os.sep}")
         if f"runs/{folder.name}" in usual:
             near = f"did you mean 'runs/{folder.name}'?"
         if folder.name == DEMO and folder != packaged():

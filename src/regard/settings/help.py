@@ -19,7 +19,10 @@ def explain(name: str) -> list[str]:
     every = [*all_fields(Settings), *all_fields(CallSettings)]
     lines = [_line(path, field) for path, field in every if f"{path}.".startswith(f"{name}.")]
     if not lines:
-        raise SettingsError(f"{name}: no such setting; {did_you_mean(name, {path for path, _ in every})}")
+        paths = {path for path, _ in every}
+        inside = sorted(path for path in paths if path.endswith(f".{name}"))
+        known = f"did you mean {', '.join(inside)}?" if inside else did_you_mean(name, paths)
+        raise SettingsError(f"{name}: no such setting; {known}")
     return list(dict.fromkeys(lines))
 
 

@@ -50,6 +50,11 @@ class Languages:
         assert codes is not None  # the settings have been checked
         return cls(codes[1], codes[2])
 
+    @property
+    def codes(self) -> tuple[str, str]:
+        """The languages alone: `pt` of `pt_BR`, `en` of `eng_Latn`."""
+        return plain(self.source), plain(self.target)
+
     def __str__(self) -> str:
         return f"{self.source}-{self.target}"
 
@@ -67,7 +72,7 @@ def languages_of(settings: Settings) -> Languages | None:
         return Languages("en", language or "fr")
     if found := named_by(data.columns.split(",")):
         return found
-    return named_in(data.corpus) if data.corpus else named_in(data.source, data.target)
+    return named_in(data.table) if data.table else named_in(data.source, data.target)
 
 
 def named_in(*files: str) -> Languages | None:

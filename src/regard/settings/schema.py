@@ -403,6 +403,11 @@ class DataSettings(Frozen):
     """Share of sentences of the built-in corpus with an invented word, which is copied into the translation."""
 
     @property
+    def table(self) -> str:
+        """What has both sides, whichever of the two settings names it."""
+        return self.corpus or ("" if self.target else self.source)
+
+    @property
     def is_built_in(self) -> bool:
         """Whether the corpus is the built-in one, not a file with a similar name."""
         return self.corpus.partition(":")[0] == "fable"

@@ -150,7 +150,7 @@ class Forecaster:
         found = [parse(text, 1, 1)[0] if text.strip() else np.zeros((0, self.channels)) for text in texts]
         for values in found:
             if values.shape[1] != self.channels:
-                raise DataError(f"series: {values.shape[1]} channels; {self.channels} would be right, as in training")
+                raise DataError(f"channels = {values.shape[1]}: {self.channels} would be right, as in training")
         return found
 
     @torch.no_grad()

@@ -20,6 +20,7 @@ from regard.settings import TrainSettings, TransformerModel
 from regard.tasks.task import Task
 from regard.text.tokenizers import Tokenizers
 from regard.trainer.loop import Trainer
+from regard.trainer.pace import used_memory
 
 TOKENS: tuple[Column, ...] = ("source", "target")
 
@@ -55,7 +56,8 @@ class Preflight(Answer):
         left = f" {self.too_long:,} are too long and are left out." if self.too_long else ""
         return (
             f"{_duration(self.seconds)} here for {steps:,} steps, in which each of the {self.examples:,} examples "
-            f"is seen {seen}. The model has {size} parameters and needs about {_size(self.memory)} of memory.{left}"
+            f"is seen {seen}. The model has {size} parameters; to train it takes about "
+            f"{_size(self.memory)} of memory.{left}"
         )
 
     def __str__(self) -> str:
@@ -78,7 +80,7 @@ def _duration(seconds: float) -> str:
 
 
 def _size(count: int) -> str:
-    return f"{count / 2**20:,.0f} MB" if count < 2**30 else f"{count / 2**30:.1f} GB"
+    return f"{count / 2**20:,.0f} MiB" if count < 2**30 else f"{count / 2**30:.1f} GiB"
 
 
 def preflight(trainer: Trainer, run: Run) -> Preflight:
@@ -102,7 +104,7 @@ def preflight(trainer: Trainer, run: Run) -> Preflight:
         padding=plan.padding,
         unknown=_unknown(task),
         longest=_longest(task),
-        memory=_memory(parameters, run),
+        memory=_memory(parameters, run) + (used_memory(trainer.device) if trainer.device.type == "cpu" else 0),
         seconds=min(estimate, limit) if limit is not None else estimate,
         steps=settings.steps,
         within=settings.steps if limit is None else min(settings.steps, round(limit / each)),
@@ -140,7 +142,8 @@ def checkpoint_size(trainer: Trainer) -> int:
 
 
 def _memory(parameters: int, run: Run) -> int:
-    """Bytes of weights, gradients and moments, and of the activations that the backward pass needs."""
+    """Bytes of weights, gradients and moments, and of the activations that the backward pass needs; the program takes
+    more."""
     settings, model, size = run.settings.train, run.settings.model, Tokenizers.load(run.tokenizer).target.size
     depth = model.encoder_depth + model.decoder_depth if isinstance(model, TransformerModel) else 2 * model.depth
     states = 4 * (1 + 1 + (1 if settings.optimizer == "sgd" else 2) + (settings.average.kind == "moving"))

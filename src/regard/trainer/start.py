@@ -176,9 +176,9 @@ def _create(folder: Path, settings: Settings) -> Run:
 def _with_languages(settings: Settings) -> Settings:
     """The settings with the languages that the header of a table names, where nothing else says which they are."""
     data = settings.data
-    if settings.task != "translate" or data.columns or not Path(data.corpus).is_file() or languages_of(settings):
+    if settings.task != "translate" or data.columns or not Path(data.table).is_file() or languages_of(settings):
         return settings
-    languages = str(languages_in_header(data.corpus) or "")
+    languages = str(languages_in_header(data.table) or "")
     return settings.model_copy(update={"data": data.model_copy(update={"languages": languages})})
 
 

@@ -51,9 +51,13 @@ def settings_from(folder: str, *overrides: str) -> Settings:
     theirs = base.settings.model_dump()
     values = {name: theirs[name] for name in MEANING}
     values["model"]["vectors"]["file"] = ""  # they are in the weights
-    values["data"] = {"longest": theirs["data"]["longest"], "languages": str(languages_of(base.settings) or "")}
+    values["data"] = {"longest": theirs["data"]["longest"]}
     values["train"] = {name: theirs["train"][name] for name in CARRIED}
-    return read_settings(values, *overrides, origin=base.place)
+    taught = read_settings(values, *overrides, origin=base.place)
+    before, now = languages_of(base.settings), languages_of(taught)
+    if before and not taught.data.languages and (now is None or now.codes == before.codes):  # else it learns others
+        taught = taught.model_copy(update={"data": taught.data.model_copy(update={"languages": str(before)})})
+    return taught
 
 
 def resolve(settings: Settings) -> Settings:

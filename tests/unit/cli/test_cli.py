@@ -108,6 +108,11 @@ MISTAKES = {
     ),
     "a verb of other programs": (["completion"], 2, "completion: no such verb; write regard --install-completion\n"),
     "a run that is not named": (["translate"], 2, "run: is missing; a run folder\n  regard translate --help\n"),
+    "a sentence that is not given": (
+        ["walk", "demo"],
+        2,
+        "TEXT: is missing; the sentence, or the beginning of a text for a language model\n  regard walk --help\n",
+    ),
     "an option that is not given": (["evaluate", "x"], 2, "--source: is missing; texts, one a line"),
     "a mistyped preset": (["train", "lstn"], 2, "did you mean 'lstm'?"),
     "a mistyped setting": (["train", "lstm", "model.hiden=3"], 2, "did you mean 'hidden'?"),
@@ -385,10 +390,12 @@ def test_a_log_gets_a_plain_line_now_and_then(capsys: Capture) -> None:
     lines = PlainLines()
     lines.moment(MOMENT)
     lines.moment(MOMENT)  # too soon for another line
+    PlainLines().moment(replace(MOMENT, limit=None, left=3725.0))
     lines.validation(VALIDATION)
     assert when(replace(MOMENT, limit=None, left=3725.0)) == "1:02:05 left"
     assert capsys.readouterr().err.splitlines() == [
-        "step 1,200  loss 2.500  5,000 tokens/s  300 MiB  25 %  1:00 of 4:00",
+        "step 1,200  loss 2.500  5,000 tokens/s  300 MiB  1:00 of 4:00",
+        "step 1,200  loss 2.500  5,000 tokens/s  300 MiB  25 %  1:02:05 left",
         "step 1,200  validation loss 1.250  BLEU 33.3  best so far",
     ]
 

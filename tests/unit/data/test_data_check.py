@@ -63,7 +63,8 @@ def test_each_fault_is_found_with_its_line(tmp_path) -> None:
         "the target is empty",
     ]
     assert findings["ratio"].examples[0].source == "ja"
-    assert "train.de line 46: not UTF-8 (byte 0xf6" in findings["encoding"].examples[0].note
+    assert findings["encoding"].examples[0].line == 46
+    assert "train.de: not UTF-8 (byte 0xf6" in findings["encoding"].examples[0].note
     assert not report.clean
 
 
@@ -170,6 +171,24 @@ def test_cleaning_takes_out_held_out_sentences_however_spaced(tmp_path) -> None:
     held_out = write(tmp_path, [("der  Bär frisst Honig Nummer 7 ", "x")], name="test")
     out = [tmp_path / name for name in ("a", "b", "c")]
     assert clean(corpus, *out, held_out=held_out).dropped == {"leak": 1}
+
+
+def test_a_table_that_has_no_such_column_anywhere_gets_one_line(tmp_path, capsys) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"translation": {"de": "ein Bär", "en": "a bear"}}\n', encoding="utf-8")
+    assert run(["data", "check", str(path)]) == 3
+    found = capsys.readouterr()
+    assert found.out == ""
+    assert found.err.startswith(f"{path} line 1: column = source: no text under that name; known: translation;")
+    assert len(found.err.splitlines()) == 1
+    assert run(["data", "check", str(path), "--columns", "translation.de,translation.en"]) == 0
+
+
+def test_what_is_wrong_with_a_line_names_the_line_once(tmp_path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"source": "a", "target": "b"}\n{\n', encoding="utf-8")
+    first = check(Corpus((str(path),))).findings[0].examples[0]
+    assert (first.line, first.note.partition("(")[0]) == (2, "not JSON ")
 
 
 def test_rows_that_cannot_be_read_are_dropped_in_their_place(tmp_path) -> None:

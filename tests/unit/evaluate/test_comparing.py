@@ -204,6 +204,7 @@ MISTAKES: dict[str, tuple[list[str], int, str]] = {
     "a folder that is no run": (["{0}", "{tmp}"], 4, "is not a run: it has no settings.toml"),
     "a folder that is not there": (["{0}", "{tmp}/no"], 4, "no such folder"),
     "different tasks": (["{0}", "{tmp}/tag"], 4, "are for different tasks"),
+    "different languages": (["{0}", "{tmp}/hindi"], 4, "hindi for en-hi: translate between different languages"),
     "taggers without a corpus to share": (["{tmp}/tag", "{tmp}/tag2"], 2, "the runs share no validation text"),
     "a tagger that is not trained": (["{tmp}/tag", "{tmp}/tag3"], 4, "tag/"),
     "one side of the test": (["{0}", "{1}", "--source", "a"], 2, "one is missing; give both or neither"),
@@ -229,6 +230,7 @@ def test_a_mistake_gets_one_line_and_its_exit_code(
     for folder, language in (("tag", "fr"), ("tag2", "hi"), ("tag3", "fr")):
         Run.create(tmp_path / folder, small.settings("gru", "task=tag", f"data.corpus='fable:{language}'"))
     files = ("data.corpus=''", "data.source=a", "data.target=b", "data.valid_source=c", "data.valid_target=d")
+    Run.create(tmp_path / "hindi", small.settings("gru", "data.corpus='fable:hi'"))
     Run.create(tmp_path / "files", small.settings("gru", *files))
     arguments, code, expected = MISTAKES[name]
     places = {"tmp": str(tmp_path)}

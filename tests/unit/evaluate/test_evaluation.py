@@ -295,7 +295,21 @@ def test_measures_complain_before_any_work() -> None:
         check_measures(MeasureSettings(metrics=("blue",)))
 
 
-# What a run has learned is no test
+# What a run has learned is no test, nor is another language
+
+
+def test_a_test_whose_files_are_named_after_other_languages_is_told(
+    trained: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    opened = Run.open(trained / "run")
+    swapped = [write(tmp_path / f"test.{language}", ["the yeti", "a yeti"]) for language in ("fr", "en")]
+    told = f"by their names French to English, but {opened.place} translates English to French: its scores say nothing"
+    assert run(["evaluate", str(trained / "run"), "--source", swapped[0], "--target", swapped[1], "decode.beam=1"]) == 0
+    assert told in capsys.readouterr().err
+    made = report(opened, *swapped, decode=DecodeSettings(beam=1), measure=MeasureSettings(resamples=2))
+    assert any(told in each for each in limits(made))
+    for right in (("a.en", "a.fr"), ("a.txt", "b.txt"), ("", "")):
+        assert evaluation.misnamed(opened, *right) == ""
 
 
 def test_a_test_that_the_run_was_trained_on_is_told(trained: Path, tmp_path: Path, capsys: Capture) -> None:

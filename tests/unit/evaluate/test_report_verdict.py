@@ -30,6 +30,15 @@ def test_a_rate_that_came_down_to_zero_is_mentioned_with_the_improvement() -> No
 def test_a_loss_that_stays_has_levelled_off() -> None:
     (found,) = rules.trend(learning(4.0, 1.0, 0.701, 0.7))
     assert found.claim == "has levelled off"
+    assert found.evidence.endswith("more of the same training would change little")
+
+
+def test_a_loss_that_stays_where_the_rate_is_zero_says_nothing_of_longer_schedules() -> None:
+    (found,) = rules.trend(learning(4.0, 1.0, 0.701, 0.7, rate=0.0))
+    assert found.claim == "has levelled off"
+    assert found.evidence.endswith(
+        "0.7 at step 400; the learning rate had come down to zero, so more steps need a longer schedule"
+    )
 
 
 def test_a_validation_loss_that_rises_while_the_training_loss_falls_is_overfitting() -> None:

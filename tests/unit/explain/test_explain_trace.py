@@ -12,7 +12,7 @@ from torch import Tensor
 import tiny
 from regard.errors import DataError, ModelError
 from regard.explain.replay import Spelling, replay
-from regard.explain.trace import OUTSIDE, Side, Trace, fold, spell
+from regard.explain.trace import OUTSIDE, Side, Trace, apart, fold, spell
 from regard.text import ByteTokenizer, CharacterTokenizer, SubwordTokenizer, Tokenizer, WordTokenizer
 from regard.text.vocabulary import END, UNK
 
@@ -45,10 +45,20 @@ def test_in_a_script_without_spaces_each_piece_is_a_word() -> None:
     assert all(side.words)  # a mark of space alone belongs to what follows
     assert side.word_of[-1] == OUTSIDE
     assert spell(tokenizer.encode(text), tokenizer, text, at_spaces=True).words == (text,)
-    apart = "银行 在 河边"  # words that stand apart already are counted so
-    counted = spell(tokenizer.encode(apart), tokenizer, apart)
+    spaced = "银行 在 河边"  # words that stand apart already are counted so
+    counted = spell(tokenizer.encode(spaced), tokenizer, spaced)
     assert len(counted.words) >= 3
     assert spell(ByteTokenizer().encode(text), ByteTokenizer(), text).words == (text,)
+
+
+def test_the_bytes_of_an_unknown_letter_are_one_word() -> None:
+    tokenizer = SubwordTokenizer.learn("bpe", ["ein Hund", "zwei Hunde"] * 9, size=270)
+    text = "猫 日本"
+    side = spell([*tokenizer.encode(text), END], tokenizer, text)
+    assert side.words == ("猫", "日", "本")
+    assert side.word_of == (0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, OUTSIDE)  # three bytes, and the space before a word
+    broken = Side((5, 6, 7), ("<0xE6>", "<0xE6>", "b"), (0, 0, 0), ("?",))
+    assert apart(broken, "▁").words == ("<0xE6>", "b")  # no letter: as it is
 
 
 def test_a_trace_comes_back_as_it_was_saved(trace: Trace, tmp_path: Path) -> None:

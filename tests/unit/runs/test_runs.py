@@ -646,7 +646,7 @@ def test_a_prepared_run_is_taken_up_by_the_same_settings_alone(tmp_path: Path) -
 def test_a_mistyped_run_gets_its_nearest_neighbour(run: Path, capsys: Capture) -> None:
     assert cli(["translate", str(run.parent / "smal"), "x"]) == 4
     line, hint = capsys.readouterr().err.splitlines()
-    assert line.endswith("runs/smal: no such folder; did you mean 'small'?")
+    assert line == f"{run.parent}/smal: no such folder; did you mean '{run}'?"
     assert hint == f"  regard runs ls {run.parent}"
 
 

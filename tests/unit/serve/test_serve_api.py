@@ -441,6 +441,7 @@ def with_data(**values: str) -> Settings:
         ({"source": "a.txt", "target": "b.txt"}, None),
         ({"source": "a.en", "target": "b.en"}, None),
         ({"corpus": "pairs.tsv"}, None),
+        ({"source": "pairs.de-en.tsv"}, Languages("de", "en")),
         ({"corpus": "pairs.tsv", "columns": "German, English"}, Languages("de", "en")),
         ({"corpus": "pairs.jsonl", "columns": "translation.de,translation.en"}, Languages("de", "en")),
         ({"corpus": "pairs.tsv", "columns": "2,1"}, None),

@@ -528,7 +528,7 @@ def test_presets_say_how_large_they_are(service: TestClient) -> None:
             {"seconds": 9000.0, "steps": 3},
             "About 2.5 hours here for 3 steps",
         ),
-        ({"too_long": 7, "memory": 3 << 30}, "needs about 3.0 GB of memory. 7 are too long and are left out."),
+        ({"too_long": 7, "memory": 3 << 30}, "takes about 3.0 GiB of memory. 7 are too long and are left out."),
         (
             {"parameters": 1_250_000, "within": 40},
             "seen about once. The model has 1.2 million parameters",

@@ -62,7 +62,7 @@ def test_what_a_forecast_hangs_on_is_one_answer(client: TestClient, forecaster: 
 @pytest.mark.parametrize(
     ("path", "status", "body", "line"),
     [
-        ("forecast", 400, {"text": "[1, 2, 3]"}, "series: 1 channels; 2 would be right"),
+        ("forecast", 400, {"text": "[1, 2, 3]"}, "channels = 1: 2 would be right"),
         ("forecast", 400, {"text": "one two"}, "source = 'one two': not numbers"),
         ("forecast", 400, {"text": "/etc/passwd.csv"}, "source = '/etc/passwd.csv': not numbers"),
         ("forecast", 400, {"text": "[[1e308, 1], [2, 3]]"}, "source: a number that is infinite, or beyond 1e+30"),

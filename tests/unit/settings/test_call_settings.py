@@ -155,6 +155,13 @@ def test_a_table_is_explained_by_the_settings_in_it() -> None:
     assert explain("text.source.patch") == [line for line in explain("text") if line.startswith("text.source.patch:")]
 
 
+def test_a_setting_that_is_named_without_its_table_is_found() -> None:
+    with pytest.raises(SettingsError, match=r"^rate: no such setting; did you mean train\.rate\?$"):
+        explain("rate")
+    with pytest.raises(SettingsError, match=r"did you mean data\.source, .*text\.source\?$"):
+        explain("source")
+
+
 def test_a_term_without_a_translation_is_refused() -> None:
     with pytest.raises(DataError, match="glossary = 'bank': '': must be a term and its translation"):
         Options.of(DecodeSettings(glossary={"bank": ""}))
@@ -201,7 +208,7 @@ def test_a_flag_of_earlier_versions_is_answered_with_what_to_write(verb: str, ca
     for name in GONE[verb].split():
         assert run([*verb.split(), f"--{name}", "x"]) == 2
         found = re.match(
-            rf"--{name}: is (a setting|another verb|another option) now; write (\S.*)", capsys.readouterr().err
+            rf"--{name}: is (a setting|another verb|another option); write (\S.*)", capsys.readouterr().err
         )
         assert found, name
         if found[2].startswith(("decode.", "measure.", "serve.")):

@@ -203,12 +203,16 @@ class ComparePage {
       limit: Number(this.limit.value),
       beam: Number(this.beam.value),
     };
+    if (this.starting) return; // a double click
+    this.starting = true;
     try {
       const {job} = await post("/api/v1/compare", wish, {lasting: true});
       write("compare", {...wish, run: read().values.run, runs: wish.runs.join(","), job});
       this.show(read().values);
     } catch (problem) {
       this.result.replaceChildren(trouble(inWords(problem)));
+    } finally {
+      this.starting = false;
     }
   }
 

@@ -15,7 +15,7 @@ const PAUSE = 160; // milliseconds after the last key
 const BEAMS = [1, 2, 3, 5, 8, 12, 20];
 const PICKS = ["picks", "otherpicks"];
 const NO_PICKS = {picks: "", otherpicks: ""};
-const LEAD = "Write, and the translation follows. Tap or point at a word, and what it came from lights up.";
+const LEAD = "Write, and the translation follows.";
 const REST = "Tap or point at a word to see where it came from.";
 
 export const tasks = ["translate"];

@@ -150,10 +150,10 @@ export function runPicker({runs, value, onchange, label = "Run", none = ""}) {
 export function describe(run) {
   if (!run) return "";
   return [
-    run.preset || (run.task === "translate" ? "" : TASKS[run.task]?.does),
+    run.preset,
     run.parameters == null ? "" : `${count(run.parameters)} parameters`,
     scored(run),
-    pair(run.languages),
+    pair(run.languages) || TASKS[run.task]?.does,
     run.state === "finished" ? "" : stateWord(run.state),
   ]
     .filter(Boolean)
@@ -219,7 +219,7 @@ export function unfit({missing, name, sentence}, {runs, tasks, values, page, wor
   const other = chosenRun(runs, tasks, "", wordsOnly).run;
   const text = values.text;
   const kept = run?.vectors ? "" : text; // no other run reads those numbers
-  const button = (words, kind, href) => element("a", {class: `button ${kind}`, href}, words);
+  const button = (words, kind, href) => element("a", {class: `button ${kind}`, href}, element("span", words));
   const bdi = (each) => element("bdi", each);
   return element(
     "section.empty.card.unfit",
@@ -228,14 +228,14 @@ export function unfit({missing, name, sentence}, {runs, tasks, values, page, wor
     element("p.note", other ? `${other.name}: ${describe(other)}` : "There is no other run that could take its place."),
     element(
       "div.row",
-      missing === "unfit" ? button(["Try", bdi(name)], "primary", link("runs", {run: name, text})) : null,
+      missing === "unfit" ? button(["Try ", bdi(name)], "primary", link("runs", {run: name, text})) : null,
       missing === "unfit" && (run?.task !== "translate" || run.vectors)
-        ? button(["Look inside", bdi(name)], "", link("look", {run: name, text}))
+        ? button(["Look inside ", bdi(name)], "", link("look", {run: name, text}))
         : null,
-      missing === "untrained" ? button(["See", bdi(name)], "primary", link("train", {run: name})) : null,
+      missing === "untrained" ? button(["See ", bdi(name)], "primary", link("train", {run: name})) : null,
       other
         ? button(
-            ["Use", bdi(other.name)],
+            ["Use ", bdi(other.name)],
             missing === "absent" ? "primary" : "",
             link(page, {...values, text: kept, run: other.name}),
           )

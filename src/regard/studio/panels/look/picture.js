@@ -173,6 +173,9 @@ function missing({sums}, {special}) {
     : "";
 }
 
+/** "3e-7", "0" */
+const power = (value) => (value ? value.toExponential(0) : "0");
+
 /** Are the rows distributions, and is what is shown what was used? */
 function checksOf({largest_row_error: rows, largest_difference_from_decoding: apart}) {
   const chip = (good, words, why) =>
@@ -189,9 +192,6 @@ function checksOf({largest_row_error: rows, largest_difference_from_decoding: ap
       apart < CLOSE ? "shown = used" : `shown is off by ${number(apart, 4)}`,
       `The output was written again, step by step; largest difference of a weight: ${apart.toExponential(1)}`,
     ),
-    element(
-      "span.note.number",
-      `largest errors ${rows.toExponential(0)} and ${apart.toExponential(0)}, over all layers and heads`,
-    ),
+    element("span.note.number", `largest errors ${power(rows)} and ${power(apart)}, over all layers and heads`),
   ];
 }

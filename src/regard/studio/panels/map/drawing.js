@@ -15,6 +15,7 @@ import {meanOf, measureOf, partAt, piecesOf, wayTo} from "./model.js";
 
 const TIME = 420; // milliseconds of a zoom
 const TICK = 110; // milliseconds from one place to the next while the sentence flows
+const SLANTED = 24; // pieces that are legible there; of more, every second or third is written
 const LETTERS = 30; // of pieces that stand beside one another below a column; more are slanted
 const calm = matchMedia("(prefers-reduced-motion: reduce)");
 
@@ -258,10 +259,11 @@ function whole(model, about) {
 function words(model, stack) {
   const pieces = piecesOf(model, stack);
   const long = Math.max(0, ...pieces.map(({length}) => length)) * pieces.length > LETTERS;
+  const each = Math.ceil(pieces.length / SLANTED);
   return element(
     long ? "div.pieces.long" : "div.pieces",
     {dir: "auto", "aria-label": stack.name === "encoder" ? "What is read" : "What is written"},
-    pieces.map((piece) => element("span", {title: piece}, piece)),
+    pieces.map((piece, place) => element("span", {title: piece}, place % each ? "" : piece)),
   );
 }
 

@@ -301,7 +301,7 @@ class TrainingView {
 
   status() {
     const last = this.log.last;
-    const {of_steps: all, state, time, stage} = this.training;
+    const {of_steps: all, state, stage} = this.training;
     this.bar.value = last?.progress ?? 0;
     if (!last) {
       this.facts.textContent =
@@ -310,15 +310,13 @@ class TrainingView {
           : "";
       return;
     }
-    const left =
-      state === "running" && last.progress > 0.01 ? (last.seconds * (1 - last.progress)) / last.progress : null;
     const best = this.log.validations.filter((each) => each.best).at(-1);
     const steps = last.step.toLocaleString("en");
     this.facts.textContent = [
-      ...(time
-        ? [`${duration(last.seconds)} of at most ${time}`, `step ${steps}`]
+      ...(last.limit
+        ? [`${duration(last.seconds)} of at most ${duration(last.limit)}`, `step ${steps}`]
         : [`step ${steps}${all ? ` of ${all.toLocaleString("en")}` : ""}`, `${duration(last.seconds)} of training`]),
-      left === null ? "" : `about ${duration(left)} left`,
+      state === "running" && last.progress > 0.01 ? `about ${duration(last.left)} left` : "",
       `${Math.round(last.tokens_per_second).toLocaleString("en")} tokens a second`,
       bytes(last.memory),
       best

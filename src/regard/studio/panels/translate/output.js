@@ -96,6 +96,7 @@ export function outputPane({head, onpoint, onpick}) {
     },
     problem(...nodes) {
       text.setAttribute("aria-busy", "false");
+      text.querySelector(".skeleton")?.remove(); // nothing is on its way
       this.time(null);
       notes.replaceChildren(...nodes);
     },

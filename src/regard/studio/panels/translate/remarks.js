@@ -7,6 +7,7 @@ const DOUBTFUL = 0.5; // of how many translations like this one more than half w
 const DOUBTS = 3; // sentences that are named
 
 const OF_UNKNOWN = /^\d+ words? this run has never seen/; // these are counted over all sentences
+const AS_IT_IS = /^no word of this sentence was in the training text/;
 const PARTS = /; (?![^(]*\))/; // one after another, but not within brackets
 const LEFT_OUT = /^left out: /;
 
@@ -44,7 +45,8 @@ function doubtful(translations) {
  */
 export function remarks(translations) {
   const known = translations.filter((each) => each !== undefined);
-  const words = [...new Set(known.flatMap(({unknown = []}) => unknown.map(({word}) => word)))];
+  const told = known.length === 1 && AS_IT_IS.test(known[0].warning ?? ""); // then all its words are unknown
+  const words = told ? [] : [...new Set(known.flatMap(({unknown = []}) => unknown.map(({word}) => word)))];
   const omitted = [...new Set(known.flatMap((each) => (each.omitted ?? []).map(({word}) => word)))];
   const readings = [...new Set(known.map((each) => each.read_as).filter(Boolean))];
   const parts = [...new Set(known.flatMap(({warning}) => (warning ? warning.split(PARTS) : [])))];
