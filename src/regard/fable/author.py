@@ -39,7 +39,7 @@ SHORTEST_CLAUSE, LONGEST_CLAUSE = 4, 16
 EVERYDAY, LONGEST_EVERYDAY = 0.45, 9  # the share of sentences about I and you, mostly in the present; their length
 TIMES: tuple[Tense, ...] = ("present",) * 6 + ("past",) * 2 + ("future",) * 4
 TRIES = 4  # at a riddle: many pairs of nouns make none
-SET_PHRASES = {1: 0.75, 2: 0.6, 3: 0.4, 4: 0.3, 5: 0.15, 6: 0.05}  # their share by length
+SET_PHRASES = {1: 0.75, 2: 0.6, 3: 0.5, 4: 0.35, 5: 0.15, 6: 0.05}  # their share by length
 CONJUNCTIONS: dict[Tense, tuple[Conjunction, ...]] = {
     "past": ("and", "and", "but", "because", "when", "while"),
     "present": ("and", "and", "but", "because", "when", "while", "if"),
@@ -154,6 +154,8 @@ class Author(ContextComposer):
         tense = "present" if conjunction == "if" else tense
         if conjunction in FRONTED and words < 7 and self.draw() < WEATHER:
             return Text([self.weather(words, tense)])
+        if conjunction in FRONTED and self.draw() < 2 * PLACED and words < 7:
+            return Text([self.being(words, tense, personal=True)])
         return self.unit(words, tense)
 
     def split(self, size: int) -> list[int]:
@@ -293,7 +295,7 @@ class Author(ContextComposer):
         """Open the door! Please don't run. Let's go home."""
         together = size >= 2 and self.draw() < TOGETHER
         please = not together and size >= 3 and self.draw() < 0.3
-        denied = not together and size - please >= 3 and self.draw() < 0.15
+        denied = not together and size - please >= 3 and self.draw() < 0.25
         contracted = denied and self.draw() < 0.5
         room = size - please - together - 2 * denied + contracted
         verb = self.fresh(self.pools.errands if room >= 6 else self.pools.upon_commands)
