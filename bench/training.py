@@ -85,7 +85,6 @@ CONTESTANTS = {
     "regard, undivided": Entry("regard", arguments=("--variant", "undivided")),
     "regard, divided, own threads": Entry("regard", arguments=("--variant", "divided"), spin="brief"),
     "regard, undivided, own threads": Entry("regard", arguments=("--variant", "undivided"), spin="brief"),
-    "regard, compiled": Entry("regard", arguments=("--variant", "compiled")),
     "huggingface": Entry("huggingface"),
     "huggingface, regard's threads": Entry("huggingface", spin="brief"),
     "huggingface, less dropout": Entry("huggingface", arguments=("--hidden-dropout", "0")),

@@ -1,7 +1,7 @@
 """Regard: its own models, its own task, its own step.
 
-`--variant compiled` runs the step through torch.compile; `undivided` leaves it to torch to divide each operation among
-the threads, instead of the batch (`trainer/steps.py`), and `divided` divides however small the batch is.
+`--variant undivided` leaves it to torch to divide each operation among the threads, instead of the batch
+(`trainer/steps.py`), and `divided` divides however small the batch is.
 """
 
 from __future__ import annotations
@@ -81,8 +81,7 @@ class Regard:
         task = TranslateTask(self.model, tokenizers, nothing, nothing, learn=TrainSettings(smoothing=work.smoothing))
         optimizer = make_optimizer("adam", task, weight_decay=0.0, momentum=0.0, second_moment=SECOND_MOMENT)
         steps.FEATURES = {"undivided": math.inf, "divided": 0}.get(variant, steps.FEATURES)
-        compiled = variant == "compiled"
-        self.update = EagerStep(task.train(), optimizer, clip=work.clip, compiled=compiled, workers=workers)
+        self.update = EagerStep(task.train(), optimizer, clip=work.clip, workers=workers)
 
     def step(self, batch: Batch) -> float:
         self.taken += 1
@@ -94,7 +93,7 @@ class Regard:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Regard as a contestant of bench/training.py.")
     parser.add_argument("folder")
-    parser.add_argument("--variant", choices=("eager", "compiled", "undivided", "divided"), default="eager")
+    parser.add_argument("--variant", choices=("eager", "undivided", "divided"), default="eager")
     variant = parser.parse_args().variant
     serve(partial(Regard, variant=variant), f"regard {regard.__version__}")
 

@@ -1,4 +1,4 @@
-"""The compiled step against the eager one, captured here without the C++ compiler (bench/compiled.py runs that too)."""
+"""The parts that a captured step compiles against the same as they are written, here without the C++ compiler."""
 
 from __future__ import annotations
 
@@ -12,46 +12,10 @@ import corpora_for_tests as small
 from regard.data.batches import Batches
 from regard.nn.transformer import DecoderLayer
 from regard.runs.folder import Run
-from regard.tasks.task import Task, Tensors
-from regard.trainer.optimizer import make_optimizer
+from regard.tasks.task import Tensors
 from regard.trainer.start import open_task
-from regard.trainer.steps import EagerStep
 
 CPU = torch.device("cpu")
-
-
-def taken(task: Task, batches: list[Tensors], *, compiled: bool) -> tuple[list[float], dict[str, torch.Tensor]]:
-    """The losses of one step a batch and the weights after them; the task is as before."""
-    kept = {name: tensor.clone() for name, tensor in task.state_dict().items()}
-    optimizer = make_optimizer("sgd", task, weight_decay=0.0, momentum=0.0, second_moment=0.9)
-    step = EagerStep(task, optimizer, compiled=compiled)
-    losses = []
-    for number, batch in enumerate(batches, start=1):
-        task.progress = number / 10  # as the trainer does; it must not make another graph
-        losses.append(float(step([batch], float((batch.target_out != 0).sum()), 0.3, number).loss))
-    after = {name: tensor.clone() for name, tensor in task.state_dict().items()}
-    task.load_state_dict(kept)
-    return losses, after
-
-
-def test_a_compiled_step_is_the_eager_step_and_one_graph_for_all_shapes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    torch._dynamo.reset()
-    counters.clear()
-    monkeypatch.setattr(EagerStep, "backend", "eager")
-    settings = small.settings("transformer-tiny", "model.dropout=0.0", "train.step=compiled")
-    task = open_task(Run.create(tmp_path / "run", settings), small.Notes().tell).train()
-    batches = [Tensors.of(batch, CPU) for batch in Batches(task.train_examples, 128).epoch(0)]
-    unlike = [batch for batch in batches if batch.source.shape != batch.target_in.shape][:4]
-    assert len({batch.target_in.shape for batch in unlike}) > 2
-    expected, weights = taken(task, unlike, compiled=False)
-    losses, found = taken(task, unlike, compiled=True)
-    torch.testing.assert_close(torch.tensor(losses), torch.tensor(expected), atol=0, rtol=1e-5)
-    for name, tensor in weights.items():
-        torch.testing.assert_close(found[name], tensor, atol=1e-5, rtol=0)
-    assert not counters["graph_break"]
-    assert counters["stats"]["unique_graphs"] == 1
 
 
 @pytest.mark.parametrize("more", [(), ("train.consistency={kind='simcut', cut=0.0}",)])

@@ -525,7 +525,7 @@ class TrainSettings(Frozen):
     average: AverageSettings = AverageSettings()
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     """Of the arithmetic; weights are float32. Auto is bfloat16 on a GPU that has it."""
-    step: Literal["auto", "eager", "compiled", "graph", "compiled-graph"] = "auto"
+    step: Literal["auto", "eager", "graph", "compiled-graph"] = "auto"
     """How a step is run; auto is one CUDA graph per batch shape on a GPU, eager elsewhere. A compiled graph has fewer
     kernels and takes half a minute to compile: auto uses it if training may take five minutes or more."""
     shapes: Count = 24
@@ -635,15 +635,6 @@ class Settings(Frozen):
     text: TextSettings = TextSettings()
     data: DataSettings = DataSettings()
     train: TrainSettings = TrainSettings()
-
-    @model_validator(mode="after")
-    def _fits(self) -> Self:
-        if self.train.step == "compiled" and self.model.kind == "recurrent":
-            raise SettingsError(
-                "train.step = compiled: torch.compile cannot compile recurrent layers as one graph, and is no faster; "
-                "use 'auto'"
-            )
-        return self
 
     @model_validator(mode="before")
     @classmethod

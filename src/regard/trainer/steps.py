@@ -1,8 +1,8 @@
-"""One update of the weights, in three ways that give the same result.
+"""One update of the weights, in two ways that give the same result.
 
-A step is forward, backward, clip, optimizer, average. Eager runs it as it is written; compiled lets
-torch.compile fuse the loss and its gradient; graph captures all of it as one CUDA graph for each batch
-shape and replays that, because a small model on a GPU otherwise spends its time launching kernels.
+A step is forward, backward, clip, optimizer, average. Eager runs it as it is written; graph captures all of it as one
+CUDA graph for each batch shape and replays that, because a small model on a GPU otherwise spends its time launching
+kernels; its parts may be compiled first.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import reduce
 from statistics import median
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -164,8 +164,6 @@ class Taken:
 class TrainStep(ABC):
     """Takes one update."""
 
-    backend: ClassVar[str] = "inductor"  # of torch.compile
-
     def __init__(
         self,
         task: Task,
@@ -225,20 +223,12 @@ class TrainStep(ABC):
 
 
 class EagerStep(TrainStep):
-    """The step as it is written. A batch that does not fit into memory is split, which is reported.
+    """The step as it is written. A batch that does not fit into memory is split, which is reported."""
 
-    Compiled, the loss is one graph for all shapes. Selecting the real targets would have a shape that depends on the
-    data and cut that graph in two, so all targets are used (``static``).
-    """
-
-    def _set_up(self, *, compiled: bool) -> None:
+    def _set_up(self, *, compiled: bool) -> None:  # noqa: ARG002  it is never
         if self.device.type == "cpu":
             memory.keep_freed()
-        self.static = compiled
-        if compiled:
-            torch._dynamo.config.specialize_float = False  # a task's progress changes
-        self.loss: Any = torch.compile(self.task, dynamic=True, backend=self.backend) if compiled else self.task
-        alone = self.device.type == "cpu" and self.workers.world == 1 and not compiled
+        alone = self.device.type == "cpu" and self.workers.world == 1
         self.parts = Parts.of(self.task, self._loss) if alone else None
 
     def __call__(self, group: Sequence[Tensors], count: float, rate: float, number: int) -> Taken:
@@ -256,7 +246,7 @@ class EagerStep(TrainStep):
 
     def _loss(self, batch: Tensors) -> Any:
         with self._precision():
-            return self.loss(batch, static=self.static)
+            return self.task(batch)
 
     def _backward(self, batch: Tensors, count: float, *, last: bool) -> float:
         """Add a batch's gradient; returns its summed loss."""

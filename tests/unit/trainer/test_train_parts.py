@@ -351,7 +351,6 @@ def test_the_kind_of_step_follows_the_machine_and_the_settings(monkeypatch: pyte
     assert step_kind(train, gpu) == "compiled-graph"
     assert step_kind(load_settings("lstm", "train.time='299s'").train, gpu) == "graph"
     assert step_kind(load_settings("lstm", "train.accumulate=2").train, gpu) == "eager"
-    assert step_kind(load_settings("transformer-tiny", "train.step=compiled").train, cpu) == "compiled"
 
 
 def test_a_rate_is_never_negative_nor_above_its_peak() -> None:
