@@ -10,8 +10,12 @@ them, they are those of the files. What each run has is kept as ``regard faithfu
 first from then on. Below the table stand the marks: the fewest errors are to be 30 % fewer than those of mean
 cross-attention, and the most faithful method is to be better than random order beyond its interval.
 ``--greek`` writes the verses and gold links of the Greek New Testament of the package bible-alignments as such files
-(grc.txt, en.txt, grc-en.align), to train and to measure with. ``--train PRESET`` makes the run RUN first, with the
-settings and text of ``regard demo`` but so many ``--steps``. ``--out`` also writes FOLDER/RUN.json with all figures.
+(grc.txt, en.txt, grc-en.align), to train and to measure with; the run of docs/looking-inside.md is
+``regard train transformer-small text.size=4000 text.joint=false text.case=mark text.sampling=true model.dropout=0.3
+train.batch=8192 train.rate=0.001 train.warmup=400 train.schedule=cosine train.smoothing=0.1 train.steps=2500
+"train.average={kind='moving', decay=0.998}"`` on all verses but every fiftieth, which it is measured on. ``--train PRESET`` makes the
+run RUN first, with the settings and text of ``regard demo`` but so many ``--steps``. ``--out`` also writes
+FOLDER/RUN.json with all figures.
 ``--ledger`` appends the results to bench/ledger.jsonl.
 """
 

@@ -1,9 +1,7 @@
 """Translation on one GPU: Regard's search in captured steps against `generate` of `transformers`, on the same weights.
 
     python bench/gpu_translation.py --run RUN --source FILE [--target FILE] [--beam 5] [--rounds 3] [--ledger]
-    python bench/gpu_translation.py --run RUN --source FILE --tune      # other numbers of slots, other intervals
     python bench/gpu_translation.py --run RUN --source FILE --profile   # where the time goes, by kernel
-    python bench/gpu_translation.py --run RUN --source FILE --kernels   # single operations in several ways
 
 RUN is a Transformer with model.tie=all; with norms after it becomes a MarianMTModel, with norms before an M2M100 model
 with our positions. All begin with the ids of the pieces, in the order of the file, and end with ids. `generate` is
@@ -37,7 +35,6 @@ from torch.nn.attention import sdpa_kernel
 from ledger import enter, spread
 from regard.data.lines import read_lines
 from regard.decode.engines.captured import KERNELS, MENU, Captured
-from regard.decode.front import by_blocks
 from regard.decode.options import SLACK
 from regard.decode.rules import Beam
 from regard.decode.search import of_like_length, search
@@ -282,20 +279,6 @@ def summary(
     return found | {"outputs": outputs[key]}
 
 
-def tune(work: Work, kinds: list[str]) -> None:
-    """Other numbers of slots and steps between two looks."""
-    for name in kinds:
-        for slots, look_every in ((256, 4), (512, 2), (512, 4), (512, 8), (1024, 2), (1024, 4), (2048, 4)):
-            side, engine = work.cast(KINDS[name]).captured(KINDS[name], slots, look_every)
-            first, _ = timed(side, work.device)
-            best = min(timed(side, work.device)[0] for _ in range(3))
-            graphs = len(engine.graphs.graphs) if engine.graphs else 0
-            say(f"{name}, {slots} slots, look every {look_every}: {len(work.rows) / best:.0f} sentences/s, "
-                f"first time {first:.2f} s, then {best:.2f}, {graphs} graphs")  # fmt: skip
-            del side, engine
-            torch.cuda.empty_cache()
-
-
 def profile(work: Work, kinds: list[str]) -> None:
     for name in kinds:
         side, _ = work.cast(KINDS[name]).captured(KINDS[name])
@@ -306,42 +289,6 @@ def profile(work: Work, kinds: list[str]) -> None:
         busy = sum(each.self_device_time_total for each in averages) / 1e6
         say(f"{name}: {wall:.2f} s under the profiler, {busy:.2f} s of kernels")
         say(averages.table(sort_by="cuda_time_total", row_limit=40, max_name_column_width=100))
-
-
-def kernels(work: Work, kinds: list[str]) -> None:
-    """Single operations in several ways, microseconds each."""
-    count, beam, length, size = 512, work.beam, 64, len(work.ours.decoder.output.weight)
-    decoder = work.ours.decoder
-    assert isinstance(decoder, TransformerDecoder)
-    heads, width = decoder.layers[0].attention.heads, decoder.embedding.width
-    for name in kinds:
-        make = {"dtype": KINDS[name], "device": work.device}
-        odds = torch.randn(count, beam, size, device=work.device)
-        logits, query = torch.randn(count * beam, size, **make), torch.randn(count, heads, beam, width // heads, **make)
-        pool = torch.randn(count, length * beam, 2, heads, width // heads, **make)
-        keys, values = pool.permute(2, 0, 3, 1, 4)
-        mask = torch.zeros(count, 1, beam, length * beam, **make)
-        x, weight = torch.randn(count * beam, width, **make), torch.randn(size, width, **make)
-
-        def written_out(
-            query: Tensor = query, keys: Tensor = keys, values: Tensor = values, mask: Tensor = mask
-        ) -> Tensor:
-            return (query @ keys.transpose(2, 3) + mask).softmax(-1) @ values
-
-        ways: dict[str, Callable[[], object]] = {
-            "log-softmax": lambda logits=logits: logits.log_softmax(-1, dtype=torch.float32),  # type: ignore[misc]
-            "topk": lambda odds=odds: odds.topk(beam),  # type: ignore[misc]
-            "topk by blocks": lambda odds=odds: by_blocks(odds, beam),  # type: ignore[misc]
-            "output layer": lambda x=x, weight=weight: x @ weight.T,  # type: ignore[misc]
-            "attention, kernel": lambda query=query, keys=keys, values=values, mask=mask: (  # type: ignore[misc]
-                nn.functional.scaled_dot_product_attention(query, keys, values, attn_mask=mask)
-            ),
-            "attention, written out": written_out,
-        }
-        for way, call in ways.items():
-            call()
-            seconds = min(timed(lambda call=call: [call() for _ in range(20)], work.device)[0] for _ in range(3))  # type: ignore[misc]
-            say(f"{name}, {way}: {1e6 * seconds / 20:.0f} us")
 
 
 def bleu(translator: Translator, outputs: Outputs, references: list[str]) -> float:
@@ -361,9 +308,7 @@ def main() -> None:
     parser.add_argument("--batches", type=int, nargs="+", default=[128, 256, 512, 1024])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--device", default="cuda")
-    parser.add_argument("--tune", action="store_true")
     parser.add_argument("--profile", action="store_true")
-    parser.add_argument("--kernels", action="store_true")
     parser.add_argument("--ledger", action="store_true")
     options = parser.parse_args()
     device = torch.device(options.device)
@@ -381,10 +326,10 @@ def main() -> None:
     lengths = [len(row) for row in rows]
     say(f"{len(rows)} sentences of {statistics.mean(lengths):.1f} pieces, {max(lengths)} at most")
     say(f"torch {torch.__version__}, transformers {transformers.__version__}")
-    for asked, look in ((options.tune, tune), (options.profile, profile), (options.kernels, kernels)):
-        if asked:
-            return look(work, options.kinds)
-    return report(work, translator, options)
+    if options.profile:
+        profile(work, options.kinds)
+    else:
+        report(work, translator, options)
 
 
 def report(work: Work, translator: Translator, options: argparse.Namespace) -> None:

@@ -43,7 +43,6 @@ from typing import Any, Literal
 CONFIGS = Path(__file__).parent.parent / "configs"
 PENALTIES = (0.6, 1.0, 1.4, 2.0, 3.0)  # of length, of which the best is chosen on the validation text
 IN_TURN = 3  # processes at once where the GPU serves them in turn: more would only end later
-PIECE = 15 << 20  # bytes of a part of a packed run at the most
 STARTS, MEASURES = 12.0, 15.0  # seconds that a process needs before its first step, and a measurement, at the most
 MANY, FEW = 300, 8  # pairs for training, and for measuring, of a trial
 SMOKE = (
@@ -78,7 +77,6 @@ class Job:
     verb: Literal["train", "distil", "backtranslate"] = "train"
     after: str = ""  # the job whose run this one needs
     against: str = ""  # the job whose output this one is compared with
-    packed: bool = False  # whether the run is wanted elsewhere
 
     @property
     def key(self) -> str:
@@ -147,11 +145,10 @@ def timed() -> list[Job]:
                 name=name,
                 settings=(f"train.time={seconds}s", "train.validate_every=100000", *more),
                 seconds=seconds,
-                packed=True,
             )
             for name, (seconds, more) in EUROPARL.items()
         ),
-        replace(europarl, name="590s", recipe="europarl-de-en-590s.toml", settings=LONG, seconds=590, packed=True),
+        replace(europarl, name="590s", recipe="europarl-de-en-590s.toml", settings=LONG, seconds=590),
     ]
 
 
@@ -212,7 +209,7 @@ def fitted(seconds: int) -> list[Job]:
 
 def distilled(seconds: int) -> list[Job]:
     limit = f"train.time={seconds}s"
-    teacher = Job("distil", "teacher", "multi30k-de-en-150s.toml", (limit,), seconds=seconds, packed=True)
+    teacher = Job("distil", "teacher", "multi30k-de-en-150s.toml", (limit,), seconds=seconds)
     student = replace(teacher, name="student", recipe="transformer-student", verb="distil", after="teacher")
     how = (*ROTARY, "model.tie=all", "model.dropout=0.2", "train.word_dropout=0.1", limit)
     return [
@@ -416,8 +413,6 @@ class Driver:
         if job.against:
             other = replace(job, name=job.against).key
             measure += ["--against", str(self.out / "outputs" / f"{other}.txt")]
-        if job.packed:
-            measure += ["--pack", str(self.out / f"{job.key}.tar.gz")]
         if job.verb == "train":
             prepare(folder, settings_of(job, corpus, self.asked.device, smoke=self.asked.smoke), self.work)
             train = [*regard, "train", "--resume", str(folder), *device, "--quiet"]
@@ -546,7 +541,6 @@ def measure(asked: argparse.Namespace) -> None:
     from regard.device import pick_device  # noqa: PLC0415
     from regard.metrics.translation import bleu  # noqa: PLC0415
     from regard.metrics.translation import measure as measured  # noqa: PLC0415
-    from regard.runs.archive import pack  # noqa: PLC0415
     from regard.settings.call import MeasureSettings  # noqa: PLC0415
     from regard.tasks.load import load  # noqa: PLC0415
 
@@ -574,9 +568,6 @@ def measure(asked: argparse.Namespace) -> None:
     if asked.against and asked.against.exists():
         result |= compared(lines_of(asked.against), outputs, test[1])
     Path(f"{asked.out}.json").write_text(json.dumps(result), encoding="utf-8")
-    if asked.pack:
-        pack(asked.run, asked.pack, half=True)
-        split(asked.pack)
 
 
 PARTS = ("valid", "test")
@@ -614,14 +605,6 @@ def compared(first: list[str], second: list[str], references: list[str]) -> dict
     gains.sort()
     return {"gain": round(verdict.difference, 2), "gain_interval": [round(gains[25], 2), round(gains[974], 2)],
             "p": verdict.bootstrap}  # fmt: skip
-
-
-def split(path: Path) -> None:
-    """A file in parts that are small enough to be sent."""
-    content = path.read_bytes()
-    path.unlink()
-    for number in range(0, len(content), PIECE):
-        path.with_name(f"{path.name}.{number // PIECE:02}").write_bytes(content[number : number + PIECE])
 
 
 def alone(asked: argparse.Namespace) -> None:
@@ -813,7 +796,6 @@ def arguments() -> argparse.Namespace:
     for name in ("valid-source", "valid-target", "test-source", "test-target", "out"):
         one.add_argument(f"--{name}", type=Path, required=True)
     one.add_argument("--against", type=Path)
-    one.add_argument("--pack", type=Path)
     one.add_argument("--device", default="auto")
     pair = verbs.add_parser("alone")
     for name in ("teacher", "student"):
