@@ -23,6 +23,7 @@ from regard.show.svg_tree import PRUNED, WHY, reason_of, written
 if TYPE_CHECKING:
     from regard.explain.beam import Searched
     from regard.explain.forecast import Forecasted
+    from regard.explain.heatmap import HeatMap
     from regard.explain.meaning import Compared
 
 
@@ -55,6 +56,15 @@ def environment() -> Environment:
         "thousands": lambda value: f"{value:,}",
     }
     return made
+
+
+def notebook_fragment(source: str, text: str, picture: HeatMap | None, note: str = "") -> str:
+    """The source, the output and, where one pass wrote it, the heat map of its words, for a notebook.
+
+    It has no script, ids or links, so that it works in a sandboxed frame and several fit on one page. It brings its own
+    colours, so that it can be read in a dark notebook on a light system, too.
+    """
+    return render("notebook.html", {"source": source, "text": text, "note": note, "picture": picture})
 
 
 def several(names: Sequence[str]) -> str:

@@ -158,13 +158,13 @@ class Translation:
         alone, where no single pass wrote it."""
         from regard.explain.importance import most_faithful_picture
         from regard.explain.views import View
-        from regard.show.notebook import fragment
+        from regard.show.page import notebook_fragment
 
         picture = None
         if len(self.outputs[0].parts) == len(self.sentences) == 1:
             found = self.translator.explained(self.attention, self.text)
             picture = most_faithful_picture(self.translator, found) or found.picture(View())
-        return fragment(self.source, self.text, picture, self.warning)
+        return notebook_fragment(self.source, self.text, picture, self.warning)
 
 
 @dataclass(frozen=True)

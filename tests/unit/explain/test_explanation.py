@@ -35,7 +35,7 @@ from regard.explain.views import (
     state_maps,
 )
 from regard.show.explanation_page import explanation_page
-from regard.show.notebook import fragment
+from regard.show.page import notebook_fragment
 from regard.tasks.translator import Translator
 from regard.text import Tokenizers, WordTokenizer
 from regard.text.vocabulary import END
@@ -375,7 +375,7 @@ def test_a_notebook_shows_text_and_heat_map_without_a_script() -> None:
 def test_a_notebook_shows_sixty_words_in_little_room() -> None:
     words = " ".join(["the", "cat", "sleeps"] * 20)
     found = explained(target=" ".join(["le", "chat", "dort"] * 20), source=words)
-    html = fragment(words, "x", found.picture(View()))
+    html = notebook_fragment(words, "x", found.picture(View()))
     assert len(html.encode()) <= 200_000
     assert len(html.split("data-values")) == 61
 
