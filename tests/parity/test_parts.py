@@ -141,9 +141,9 @@ def test_parts_one_after_another_give_the_same_bits_as_side_by_side(tmp_path: Pa
     task = opened(tmp_path / "run", "transformer-tiny", "model.dropout=0.3")
     batch, step = one_batch(task), step_of(task)
     assert step.parts is not None
-    assert step.parts.company.side_by_side
+    assert step.parts.concurrency.parallel
     together = gradients_of(task, step, batch)
-    step.parts.company.together = False
+    step.parts.concurrency.parallel_is_faster = False
     one_by_one = gradients_of(task, step, batch)
     assert together[0] == one_by_one[0]
     assert all(torch.equal(gradient, one_by_one[1][name]) for name, gradient in together[1].items())
@@ -158,23 +158,23 @@ def test_what_is_done_for_all_parts_is_done_by_one_thread(tmp_path: Path, monkey
     assert torch.get_num_threads() == 3
 
 
-def test_company_is_noticed_and_its_leaving_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_processes_are_noticed_and_their_end_too(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
     monkeypatch.setattr("regard.trainer.steps.time", SimpleNamespace(monotonic=lambda: now))  # not that of threads
-    company, modes = steps.Company(), []
+    concurrency, modes = steps.Concurrency(), []
 
     def train(together: float, alone: float, steps: int = 40) -> None:
         nonlocal now
         for _ in range(steps):
-            modes.append(company.side_by_side)
-            cost = together if company.side_by_side else alone
+            modes.append(concurrency.parallel)
+            cost = together if concurrency.parallel else alone
             now += 1.0
-            company.took(cost)
+            concurrency.measured(cost)
 
     train(1.0, 1.6)  # undisturbed: the other way is tried now and then, and left again
-    assert company.together
+    assert concurrency.parallel_is_faster
     assert 0 < modes.count(False) <= 12
     train(5.0, 1.7)  # somebody needs a core
-    assert not company.together
+    assert not concurrency.parallel_is_faster
     train(1.0, 1.6)  # and has gone
-    assert company.together
+    assert concurrency.parallel_is_faster

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.nn import init
 
-from regard import settings as knobs
+from regard import settings
 from regard.errors import SettingsError, did_you_mean
 from regard.models.generator import (
     AttentionPool,
@@ -68,7 +68,7 @@ PoolName = Literal["mean", "max", "final", "attention"]
 
 
 def encoder_decoder(
-    model: knobs.ModelSettings, source_size: int, target_size: int, *, vectors: bool = False
+    model: settings.ModelSettings, source_size: int, target_size: int, *, vectors: bool = False
 ) -> EncoderDecoder:
     """A translator over vocabularies of these sizes. With ``vectors`` it reads vectors of ``source_size`` numbers."""
     _reads_plain_ids(model, "a translator")
@@ -84,7 +84,7 @@ def encoder_decoder(
     return _join(model, source, target, target_size)
 
 
-def forecaster(model: knobs.ModelSettings, features: int, written: int, outputs: int) -> EncoderDecoder:
+def forecaster(model: settings.ModelSettings, features: int, written: int, outputs: int) -> EncoderDecoder:
     """Vectors of ``features`` numbers to vectors of ``written``; ``outputs`` numbers describe what each may be. These
     begin at zero: before it has learned, a forecaster says what it is to add to, and nothing else."""
     _reads_plain_ids(model, "a forecaster")
@@ -95,26 +95,26 @@ def forecaster(model: knobs.ModelSettings, features: int, written: int, outputs:
     return made
 
 
-def _join(model: knobs.ModelSettings, source: SourceEmbedding, target: TargetEmbedding, size: int) -> EncoderDecoder:
+def _join(model: settings.ModelSettings, source: SourceEmbedding, target: TargetEmbedding, size: int) -> EncoderDecoder:
     """An encoder, which draws its weights first, and a decoder with outputs of this size."""
     match model:
-        case knobs.RecurrentModel():
+        case settings.RecurrentModel():
             return EncoderDecoder(_recurrent_encoder(model, source), _recurrent_decoder(model, target, size))
-        case knobs.TransformerModel():
+        case settings.TransformerModel():
             encoder = _transformer_encoder(model, source)
             return EncoderDecoder(encoder, _transformer_decoder(model, target, size, cross=True))
         case _:
             assert_never(model)
 
 
-def language_model(model: knobs.ModelSettings, size: int) -> LanguageModel:
+def language_model(model: settings.ModelSettings, size: int) -> LanguageModel:
     """A model of text over a vocabulary of this size."""
     _reads_plain_ids(model, "a language model")
     embedding = _embedding(model, size, writes=True)
     decoder: FreeDecoder
     match model:
-        case knobs.RecurrentModel():
-            if not isinstance(model.decoder, knobs.ContextDecoderSettings):
+        case settings.RecurrentModel():
+            if not isinstance(model.decoder, settings.ContextDecoderSettings):
                 raise SettingsError(
                     f"model.decoder.kind = {model.decoder.kind}: attends to a source, and a language model has none; "
                     "use 'context'"
@@ -127,7 +127,7 @@ def language_model(model: knobs.ModelSettings, size: int) -> LanguageModel:
             stack = _stack(model, model.width)
             output = _output(model, embedding, stack.width, size)
             decoder = ContextDecoder(embedding, stack, output, dropout=model.dropout)
-        case knobs.TransformerModel():
+        case settings.TransformerModel():
             decoder = _transformer_decoder(model, embedding, size, cross=False)
         case _:
             assert_never(model)
@@ -135,7 +135,7 @@ def language_model(model: knobs.ModelSettings, size: int) -> LanguageModel:
 
 
 def labeller(
-    model: knobs.ModelSettings,
+    model: settings.ModelSettings,
     size: int,
     labels: int,
     pool: PoolName | None = None,
@@ -146,7 +146,7 @@ def labeller(
     """One label for each token or, with a pool, for the sequence. The first ``seen`` ids are in the training text."""
     if pool is not None and pool not in get_args(PoolName):
         raise SettingsError(f"pool = {pool}: no such pool; {did_you_mean(pool, get_args(PoolName))}")
-    if isinstance(model, knobs.RecurrentModel) and model.annotations == "dense":
+    if isinstance(model, settings.RecurrentModel) and model.annotations == "dense":
         raise SettingsError(
             "model.annotations = dense: is what a decoder attends to, and a labeller has none; use 'plain'"
         )
@@ -157,9 +157,9 @@ def labeller(
         embedding = _word_embedding(model, size, size if seen is None else seen)
     encoder: Encoder
     match model:
-        case knobs.RecurrentModel():
+        case settings.RecurrentModel():
             encoder = _recurrent_encoder(model, embedding)
-        case knobs.TransformerModel():
+        case settings.TransformerModel():
             if pool == "final":
                 raise SettingsError("pool = final: a Transformer encoder has no final state; use 'mean' or 'attention'")
             encoder = _transformer_encoder(model, embedding)
@@ -171,7 +171,9 @@ def labeller(
 # Embeddings and outputs
 
 
-def _embedding(model: knobs.ModelSettings, size: int, scale: float | None = None, *, writes: bool = False) -> Embedding:
+def _embedding(
+    model: settings.ModelSettings, size: int, scale: float | None = None, *, writes: bool = False
+) -> Embedding:
     """Features begin with variance one: with less, an LSTM takes many times as long to start learning."""
     usual = model.width**0.5 if model.embedding_scale else 1.0
     scale, zero = usual if scale is None else scale, START if writes and model.start == "zero" else None
@@ -184,16 +186,16 @@ def _embedding(model: knobs.ModelSettings, size: int, scale: float | None = None
             assert_never(model.embedding)
 
 
-def _source_embedding(model: knobs.ModelSettings, size: int, *, vectors: bool) -> SourceEmbedding:
+def _source_embedding(model: settings.ModelSettings, size: int, *, vectors: bool) -> SourceEmbedding:
     return VectorEmbedding(size, model.width, model.reach, model.across) if vectors else _embedding(model, size)
 
 
-def _word_embedding(model: knobs.ModelSettings, size: int, seen: int) -> SourceEmbedding:
+def _word_embedding(model: settings.ModelSettings, size: int, seen: int) -> SourceEmbedding:
     """Letters and frozen vectors are concatenated with the learned vector; a Transformer maps all to one width.
 
     The features of a recurrent labeller begin small, so that it overfits less: there is little labelled text.
     """
-    scale = 1.0 if isinstance(model, knobs.RecurrentModel) else None
+    scale = 1.0 if isinstance(model, settings.RecurrentModel) else None
     frozen = model.vectors.frozen and model.vectors.width > 0
     if not model.letters and not frozen:
         return _embedding(model, size, scale)
@@ -203,14 +205,14 @@ def _word_embedding(model: knobs.ModelSettings, size: int, seen: int) -> SourceE
         vectors=(size, model.vectors.width) if frozen else (0, 0),
         forget=model.vectors.forget if frozen else 0.0,
         spelling=LetterConvolution(LETTERS, _LETTER_WIDTH, model.letter_features) if model.letters else None,
-        project=model.width if isinstance(model, knobs.TransformerModel) else None,
+        project=model.width if isinstance(model, settings.TransformerModel) else None,
     )
 
 
 _LETTER_WIDTH = 24  # of a letter's own vector; there are few letters
 
 
-def _reads_plain_ids(model: knobs.ModelSettings, what: str) -> None:
+def _reads_plain_ids(model: settings.ModelSettings, what: str) -> None:
     if model.letters:
         raise SettingsError(
             f"model.letters = {model.letters}: {what} reads pieces alone; use 0, or the task tag or classify"
@@ -221,7 +223,7 @@ def _reads_plain_ids(model: knobs.ModelSettings, what: str) -> None:
         )
 
 
-def _output(model: knobs.ModelSettings, embedding: TargetEmbedding, width: int, size: int) -> OutputLayer:
+def _output(model: settings.ModelSettings, embedding: TargetEmbedding, width: int, size: int) -> OutputLayer:
     return OutputLayer(width, size, embedding if model.tie != "none" and isinstance(embedding, Embedding) else None)
 
 
@@ -244,7 +246,7 @@ def _pool(name: PoolName | None, width: int) -> Pool | None:
 # The attention family
 
 
-def _score(name: knobs.ScoreName, heads: int, query_width: int, key_width: int, hidden: int = 0) -> Score:
+def _score(name: settings.ScoreName, heads: int, query_width: int, key_width: int, hidden: int = 0) -> Score:
     """Widths are those of one head."""
     match name:
         case "dot":
@@ -264,7 +266,7 @@ def _score(name: knobs.ScoreName, heads: int, query_width: int, key_width: int, 
             assert_never(name)
 
 
-def _window(window: knobs.WindowSettings, width: int) -> MonotonicWindow | PredictedWindow | None:
+def _window(window: settings.WindowSettings, width: int) -> MonotonicWindow | PredictedWindow | None:
     match window.kind:
         case "none":
             return None
@@ -276,7 +278,7 @@ def _window(window: knobs.WindowSettings, width: int) -> MonotonicWindow | Predi
             assert_never(window.kind)
 
 
-def _recurrent_attention(attention: knobs.RecurrentAttention, query: int, source: int) -> tuple[Attention, int]:
+def _recurrent_attention(attention: settings.RecurrentAttention, query: int, source: int) -> tuple[Attention, int]:
     """Attention of a decoder with states of width ``query`` to states of width ``source``, and its context's width."""
     projections = Projections(query, source, query) if attention.projected else None
     key = query if attention.projected else source
@@ -307,7 +309,7 @@ def _cell(name: Literal["elman", "lstm", "gru"]) -> Cell:
             assert_never(name)
 
 
-def _stack(model: knobs.RecurrentModel, inputs: int, *, bidirectional: bool = False) -> Stack:
+def _stack(model: settings.RecurrentModel, inputs: int, *, bidirectional: bool = False) -> Stack:
     return Stack(
         _cell(model.cell),
         inputs,
@@ -319,13 +321,13 @@ def _stack(model: knobs.RecurrentModel, inputs: int, *, bidirectional: bool = Fa
     )
 
 
-def _recurrent_encoder(model: knobs.RecurrentModel, embedding: SourceEmbedding) -> RecurrentEncoder:
+def _recurrent_encoder(model: settings.RecurrentModel, embedding: SourceEmbedding) -> RecurrentEncoder:
     stack = _stack(model, embedding.width, bidirectional=model.bidirectional)
     annotations = model.hidden if model.annotations == "dense" else None
     return RecurrentEncoder(embedding, stack, annotations=annotations, reverse=model.reverse, dropout=model.dropout)
 
 
-def _bridge(model: knobs.RecurrentModel) -> Bridge | ZeroBridge | None:
+def _bridge(model: settings.RecurrentModel) -> Bridge | ZeroBridge | None:
     match model.bridge:
         case "copy":
             return None
@@ -340,26 +342,26 @@ def _bridge(model: knobs.RecurrentModel) -> Bridge | ZeroBridge | None:
 
 
 def _recurrent_decoder(
-    model: knobs.RecurrentModel, embedding: TargetEmbedding, size: int
+    model: settings.RecurrentModel, embedding: TargetEmbedding, size: int
 ) -> ContextDecoder | BahdanauDecoder | LuongDecoder | ConditionalDecoder:
     bridge, hidden, drop = _bridge(model), model.hidden, model.dropout
-    if isinstance(model.decoder, knobs.ContextDecoderSettings):
+    if isinstance(model.decoder, settings.ContextDecoderSettings):
         output = _output(model, embedding, hidden, size)
         return ContextDecoder(embedding, _stack(model, model.width), output, bridge=bridge, dropout=drop)
     attention, context = _recurrent_attention(model.decoder.attention, hidden, model.annotation_width)
     match model.decoder:
-        case knobs.BahdanauDecoderSettings():
+        case settings.BahdanauDecoderSettings():
             stack, output = _stack(model, model.width + context), _output(model, embedding, model.width, size)
             return BahdanauDecoder(
                 embedding, stack, attention, output, context_width=context, bridge=bridge, dropout=drop
             )
-        case knobs.LuongDecoderSettings(feeding=feeding):
+        case settings.LuongDecoderSettings(feeding=feeding):
             stack = _stack(model, model.width + (hidden if feeding else 0))
             output = _output(model, embedding, hidden, size)
             return LuongDecoder(
                 embedding, stack, attention, output, context_width=context, feeding=feeding, bridge=bridge, dropout=drop
             )
-        case knobs.ConditionalDecoderSettings(second=second):
+        case settings.ConditionalDecoderSettings(second=second):
             stack = _stack(model, model.width)
             later = Layer(_cell(model.cell), context + (hidden if second == "layer" else 0), hidden)
             output = _output(model, embedding, model.width if model.reads_out else hidden, size)
@@ -382,7 +384,7 @@ def _recurrent_decoder(
 
 
 def _transformer_attention(
-    model: knobs.TransformerModel, attention: knobs.AttentionSettings, *, rotary: bool
+    model: settings.TransformerModel, attention: settings.AttentionSettings, *, rotary: bool
 ) -> Attention:
     width = head_width(model.width, model.heads)
     return Attention(
@@ -398,7 +400,7 @@ def _transformer_attention(
     )
 
 
-def _positions(model: knobs.TransformerModel) -> Positions:
+def _positions(model: settings.TransformerModel) -> Positions:
     match model.positions:
         case "sinusoidal":
             to_last = model.frequencies == "marian"
@@ -411,7 +413,7 @@ def _positions(model: knobs.TransformerModel) -> Positions:
             assert_never(model.positions)
 
 
-def _norm(model: knobs.TransformerModel) -> Norm:
+def _norm(model: settings.TransformerModel) -> Norm:
     match model.norm:
         case "layer":
             return LayerNorm(model.width, model.norm_epsilon or 1e-5)
@@ -423,7 +425,7 @@ def _norm(model: knobs.TransformerModel) -> Norm:
             assert_never(model.norm)
 
 
-def _feed_forward(model: knobs.TransformerModel) -> FeedForward | GatedFeedForward:
+def _feed_forward(model: settings.TransformerModel) -> FeedForward | GatedFeedForward:
     activation: Callable[[Tensor], Tensor]
     match model.activation:
         case "swiglu":
@@ -439,18 +441,18 @@ def _feed_forward(model: knobs.TransformerModel) -> FeedForward | GatedFeedForwa
     return FeedForward(model.width, model.hidden, activation, model.dropout)
 
 
-def _residuals(model: knobs.TransformerModel, count: int) -> list[Residual]:
+def _residuals(model: settings.TransformerModel, count: int) -> list[Residual]:
     before = model.norm_place == "before"
     return [Residual(_norm(model), before=before, dropout=model.dropout) for _ in range(count)]
 
 
-def _last_norm(model: knobs.TransformerModel) -> Norm | None:
+def _last_norm(model: settings.TransformerModel) -> Norm | None:
     """Auto has it with norms before the sublayers: without it nothing would normalise the last sum."""
     auto = model.final_norm == "auto" and model.norm_place == "before"
     return _norm(model) if auto or model.final_norm == "yes" else None
 
 
-def _transformer_encoder(model: knobs.TransformerModel, embedding: SourceEmbedding) -> TransformerEncoder:
+def _transformer_encoder(model: settings.TransformerModel, embedding: SourceEmbedding) -> TransformerEncoder:
     rotary = model.positions == "rotary"
     layers = [
         EncoderLayer(
@@ -464,7 +466,7 @@ def _transformer_encoder(model: knobs.TransformerModel, embedding: SourceEmbeddi
     return TransformerEncoder(embedding, positions, layers, embedding_norm=before, norm=last, dropout=model.dropout)
 
 
-def _autoregression(model: knobs.TransformerModel) -> Attention | SSRU:
+def _autoregression(model: settings.TransformerModel) -> Attention | SSRU:
     match model.autoregression:
         case "attention":
             return _transformer_attention(model, model.decoder_attention, rotary=model.positions == "rotary")
@@ -475,7 +477,7 @@ def _autoregression(model: knobs.TransformerModel) -> Attention | SSRU:
 
 
 def _transformer_decoder(
-    model: knobs.TransformerModel, embedding: TargetEmbedding, size: int, *, cross: bool
+    model: settings.TransformerModel, embedding: TargetEmbedding, size: int, *, cross: bool
 ) -> TransformerDecoder:
     layers = [
         DecoderLayer(

@@ -53,22 +53,22 @@ Loss = Callable[[Tensors], Tensor]
 Found = tuple[Tensor, tuple[Tensor | None, ...]]
 
 
-class Company:
+class Concurrency:
     """Decides whether parts run in parallel, or one after another because other processes use the cores, by measuring
     both."""
 
     def __init__(self) -> None:
-        self.together = True
+        self.parallel_is_faster = True
         self._usual: deque[float] = deque(maxlen=5)  # seconds a token, of the last steps
         self._tried: list[float] | None = None  # the same, the other way, while that is being tried
         self._last = time.monotonic()
 
     @property
-    def side_by_side(self) -> bool:
+    def parallel(self) -> bool:
         """How the next step is run."""
-        return self.together if self._tried is None else not self.together
+        return self.parallel_is_faster if self._tried is None else not self.parallel_is_faster
 
-    def took(self, cost: float) -> None:
+    def measured(self, cost: float) -> None:
         """How long the step took, in seconds a token."""
         if self._tried is None:
             self._usual.append(cost)
@@ -78,7 +78,7 @@ class Company:
         self._tried.append(cost)
         if len(self._tried) == TRIED:
             if median(self._tried) < CLEARLY * median(self._usual):
-                self.together = not self.together
+                self.parallel_is_faster = not self.parallel_is_faster
                 self._usual.clear()
             self._tried, self._last = None, time.monotonic()
 
@@ -93,7 +93,7 @@ class Parts:
         threads = torch.get_num_threads()
         self.count = min(threads, MOST)
         each, ready = threads // self.count, threading.Barrier(self.count)
-        self.company = Company()
+        self.concurrency = Concurrency()
         self.pool = ThreadPoolExecutor(self.count, "part", take_threads, (each,))
         list(self.pool.map(lambda _: ready.wait(), range(self.count)))  # all threads have started
 
@@ -116,12 +116,14 @@ class Parts:
         """Add the gradient of ``scale · loss`` to that of the parameters; returns the loss."""
         seeds = torch.randint(1 << 62, (self.count,)).tolist()
         parts, began = list(zip(batch.parts(self.count), seeds, strict=True)), time.monotonic()
-        if self.company.side_by_side:
+        if self.concurrency.parallel:
             jobs = [self.pool.submit(self._gradients, part, scale, seed) for part, seed in parts]
             found = [job.result() for job in jobs]
         else:
             found = [self.pool.submit(self._gradients, part, scale, seed).result() for part, seed in parts]
-        self.company.took((time.monotonic() - began) / max(column.shape[:2].numel() for column in batch.columns()))
+        self.concurrency.measured(
+            (time.monotonic() - began) / max(column.shape[:2].numel() for column in batch.columns())
+        )
         self._add([gradients for _, gradients in found])
         return sum(float(loss) for loss, _ in found)
 
