@@ -295,6 +295,8 @@ def calibrate(translator: Translator, texts: Sequence[tuple[str, str]], weights:
     if len(texts) < 10:
         raise DataError(f"sentences = {len(texts)}: too few to calibrate doubt; 10 are the least")
     made = labelled(translator, texts, Random(seed))
+    if not any(kind == "own" for _, kind in made):
+        raise DataError("outputs = 0: the run translates nothing of its validation text; train it for longer")
     pairs = [pair for pair, _ in made]
     bad = np.array([kind not in GOOD for _, kind in made])
     sources = [len(translator.tokenizers.read(source)) for source, _ in pairs]

@@ -137,6 +137,16 @@ def test_what_is_learned_is_kept_for_the_weights_it_was_learned_for(translator: 
         doubt.calibrate(translator, [("a", "b")], "")
 
 
+def test_a_run_that_writes_nothing_has_no_value_of_doubt(
+    translator: Translator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(doubt, "FILE", "other.json")
+    monkeypatch.setattr(doubt, "_written", lambda _, texts: [()] * len(texts))
+    assert doubt.calibration_of(translator) is None
+    with pytest.raises(DataError, match="outputs = 0: the run translates nothing of its validation text"):
+        doubt.calibrate(translator, [("the cat", "le chat")] * 10, "")
+
+
 def test_every_output_has_its_doubt_and_the_links_of_the_same_replay(translator: Translator) -> None:
     found = translator.translate(["The cat sleeps. The dog eats!", "", "The bear"])
     doubts, links = translator.doubts_and_links([each.outputs[0] for each in found])
