@@ -1,4 +1,4 @@
-"""Every preset at a size where a test is quick. Sizes are prime, so that a wrong axis cannot fit by luck."""
+"""Every kind of preset at a size where a test is quick. Sizes are prime, so that a wrong axis cannot fit by luck."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ from regard.settings import RecurrentModel, Settings
 from regard.text.vocabulary import PAD, START
 
 SOURCE_SIZE, TARGET_SIZE, LABELS = 23, 29, 5
-PRESETS = regard.preset_names()
+NAMES = regard.preset_names()
 VECTORS = " of vectors"  # behind the name of a preset: its source is a sequence of these
 NUMBERS = 3  # of a vector
-READERS = (*PRESETS, *(f"{preset}{VECTORS}" for preset in PRESETS))
 
 RECURRENT = ("model.width=7", "model.hidden=11")
 TRANSFORMER = ("model.width=15", "model.heads=3", "model.hidden=19", "model.encoder_depth=2", "model.decoder_depth=2")
@@ -27,12 +26,22 @@ def settings(preset: str, *overrides: str) -> Settings:
     """A preset, shrunk; of those that read vectors, half see their neighbours too, and some those above and below."""
     if preset.endswith(VECTORS):
         preset = preset.removesuffix(VECTORS)
-        reach, across = (1 if PRESETS.index(preset) % 2 else 3), (0 if PRESETS.index(preset) % 4 else 2)
+        reach, across = (1 if NAMES.index(preset) % 2 else 3), (0 if NAMES.index(preset) % 4 else 2)
         overrides = (*overrides, "model.tie=none", f"model.reach={reach}", f"model.across={across}")
     sizes = TRANSFORMER if preset.startswith("transformer") else RECURRENT
     if preset == "luong-local":
         sizes = (*sizes, "model.decoder.attention.window.reach=2")
     return regard.load_settings(preset, *sizes, *overrides)
+
+
+def _different() -> tuple[str, ...]:
+    """The presets but for those that, shrunk, are the model of one before them: a model is tested once."""
+    models = {name: settings(name).model.model_dump_json(exclude={"dropout"}) for name in NAMES}
+    return tuple({model: name for name, model in reversed(models.items())}.values())[::-1]
+
+
+PRESETS = _different()
+READERS = (*PRESETS, *(f"{preset}{VECTORS}" for preset in PRESETS))
 
 
 @cache

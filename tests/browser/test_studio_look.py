@@ -644,19 +644,18 @@ def test_a_classifiers_pooling_is_not_called_cross_attention(page: Page) -> None
 # For everybody
 
 
-@pytest.mark.parametrize("width", [1440, 380])
+@pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (380, "dark")])
 @pytest.mark.parametrize("run", [RUN, "lstm"])
 def test_everybody_can_use_it(
-    page: Page, accessible: Callable[[Page], None], fits: Callable[[Page], None], width: int, run: str
+    page: Page, accessible: Callable[[Page], None], fits: Callable[[Page], None], width: int, scheme: str, run: str
 ) -> None:
     page.set_viewport_size({"width": width, "height": 900})
+    page.emulate_media(color_scheme=scheme)
     open_look(page, run, edits=json.dumps([EDITS[1][1]]))
     if run == RUN:
         page.locator(".step").get_by_role("button", name="Set this row…", exact=True).click()  # the editor of a row
     fits(page)
-    for scheme in ("light", "dark"):
-        page.emulate_media(color_scheme=scheme)
-        accessible(page)
+    accessible(page)
 
 
 def test_markup_in_a_sentence_is_text(page: Page) -> None:

@@ -117,8 +117,7 @@ def test_compare_with_is_offered_where_a_test_is_shared(eight_page: Any) -> None
     assert eight_page.get_by_role("link", name="Compare with…", exact=True).count() == 0
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1440, 390])
+@pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (390, "dark")])
 def test_the_page_fits_and_is_accessible(
     eight_page: Any, accessible: Check, fits: Check, scheme: str, width: int
 ) -> None:

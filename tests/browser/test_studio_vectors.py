@@ -211,8 +211,7 @@ def test_the_train_page_says_where_vectors_are_learned(own: Any, tmp_path: Path)
     own.locator(".trouble", has_text="word.wav: is no text").wait_for()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1440, 390])
+@pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (390, "dark")])
 def test_every_page_of_vectors_can_be_read_by_all(
     own: Any, accessible: Check, fits: Check, scheme: str, width: int
 ) -> None:

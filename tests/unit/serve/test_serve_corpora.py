@@ -283,15 +283,27 @@ def test_a_corpus_keeps_the_names_of_its_files_and_its_languages(
 ) -> None:
     for side, text, called in (("source", SOURCE, names[0]), ("target", TARGET, names[1])):
         service.put(f"/api/v1/corpora/mine/train.{side}", params={"called": called}, content=text)
-    service.post("/api/v1/corpora/mine/split", json={"valid": 1})
     found = listed(service)
-    assert found["names"].get("valid.source", "") == Path(names[0]).name
+    assert found["names"].get("train.source", "") == Path(names[0]).name
     source, _, target = expected.partition("-")
     assert found["languages"] == ({"source": source, "target": target} if expected else None)
     corpora = Corpora(tmp_path / "runs" / "corpora")
     assert load_settings(*asked_for(corpora, "lstm", "mine", [])).data.languages == expected
     said = asked_for(corpora, "lstm", "mine", [], languages="fr-hi")
     assert load_settings(*said).data.languages == "fr-hi"
+
+
+@pytest.mark.parametrize(("called", "expected"), [("/home/me/my.news.en.gz", "en-de"), ("one.txt", "")])
+def test_what_is_split_from_a_corpus_has_its_names_and_its_languages(
+    service: TestClient, tmp_path: Path, called: str, expected: str
+) -> None:
+    for side, text, name in (("source", SOURCE, called), ("target", TARGET, "my.news.de.gz")):
+        service.put(f"/api/v1/corpora/mine/train.{side}", params={"called": name}, content=text)
+    service.post("/api/v1/corpora/mine/split", json={"valid": 1})
+    assert listed(service)["names"]["valid.source"] == Path(called).name
+    assert bool(listed(service)["languages"]) == bool(expected)
+    found = asked_for(Corpora(tmp_path / "runs" / "corpora"), "lstm", "mine", [])
+    assert load_settings(*found).data.languages == expected
 
 
 @pytest.mark.parametrize(

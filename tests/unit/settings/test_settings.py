@@ -10,12 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import regard
-import tiny
 from regard.errors import SettingsError
 from regard.settings import LuongDecoderSettings, RecurrentModel, TransformerModel
 from regard.settings.reading import read
 
-every_preset = pytest.mark.parametrize("preset", tiny.PRESETS)
+every_preset = pytest.mark.parametrize("preset", regard.preset_names())
 
 
 def test_the_ladder_is_complete_and_in_order() -> None:
