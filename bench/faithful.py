@@ -13,9 +13,9 @@ cross-attention, and the most faithful method is to be better than random order 
 (grc.txt, en.txt, grc-en.align), to train and to measure with; the run of docs/looking-inside.md is
 ``regard train transformer-small text.size=4000 text.joint=false text.case=mark text.sampling=true model.dropout=0.3
 train.batch=8192 train.rate=0.001 train.warmup=400 train.schedule=cosine train.smoothing=0.1 train.steps=2500
-"train.average={kind='moving', decay=0.998}"`` on all verses but every fiftieth, which it is measured on. ``--train PRESET`` makes the
-run RUN first, with the settings and text of ``regard demo`` but so many ``--steps``. ``--out`` also writes
-FOLDER/RUN.json with all figures.
+"train.average={kind='moving', decay=0.998}"`` on all verses but every fiftieth, which it is measured on.
+``--train PRESET`` makes the run RUN first, with the settings and text of ``regard demo`` but so many ``--steps``.
+``--out`` also writes FOLDER/RUN.json with all figures.
 ``--ledger`` appends the results to bench/ledger.jsonl.
 """
 
