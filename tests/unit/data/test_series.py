@@ -154,7 +154,7 @@ def test_a_batch_has_vectors_on_both_sides() -> None:
     assert batch.tokens == 6
     assert trimmed(batch).target_out.shape == (3, 3, 3)
     assert encoder.fingerprint() != WindowEncoder(encoder.vectors, CUT).fingerprint()
-    with pytest.raises(DataError, match="2 channels"):
+    with pytest.raises(DataError, match="channels = 2"):
         encoder.encode(("[[1, 2]]", "[[1, 2]]"))
 
 
