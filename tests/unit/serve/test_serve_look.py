@@ -52,7 +52,7 @@ SEEN = next(iter(generate("fr", count=1, split="train", maximum_words=8)))  # th
 BEGUN = {side: " ".join(text.split()[:2]) for side, text in (("source", SEEN.source), ("target", SEEN.target))}
 BRIEF = ("train.steps=1", "train.validate_every=1", "train.step=eager", "data.pairs=103")
 RUNS = {
-    "heads": ("transformer-tiny", "model.decoder_depth=2", "model.encoder_depth=2"),
+    "heads": ("transformer-tiny", "model.decoder_depth=2", "model.encoder_depth=2", "train.seed=6"),  # several words
     "bahdanau": ("bahdanau",),
     "plain": ("lstm", "model.depth=1"),
     "simple": ("lstm", "model.depth=1", "model.cell=elman"),
