@@ -41,15 +41,19 @@ class Machine:
     """What the training runs on."""
 
     gpu: bool
-    threads: int
+    threads: int  # of each process
+    processes: int = 1  # that train together, each with a GPU of its own if there are any
 
     def __str__(self) -> str:
-        return "a GPU" if self.gpu else f"{self.threads} core{'s' * (self.threads > 1)}"
+        if self.gpu:
+            return "a GPU" if self.processes == 1 else f"{self.processes} GPUs"
+        cores = self.threads * self.processes
+        return f"{cores} core{'s' * (cores > 1)}"
 
     @property
     def operations(self) -> float:
         """Per second."""
-        return OPERATIONS["gpu"] if self.gpu else OPERATIONS["cpu"] * min(self.threads, 8)
+        return self.processes * (OPERATIONS["gpu"] if self.gpu else OPERATIONS["cpu"] * min(self.threads, 8))
 
 
 def choose(known: Settings, corpus: Extent, machine: Machine) -> tuple[str, tuple[str, ...]]:

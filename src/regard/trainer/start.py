@@ -43,7 +43,7 @@ from regard.trainer.optimizer import DECAYING
 from regard.trainer.preflight import Preflight, check_disk
 from regard.trainer.preflight import preflight as estimate
 from regard.trainer.steps import step_kind
-from regard.trainer.workers import ALONE, Workers, workers
+from regard.trainer.workers import ALONE, Workers, processes, workers
 
 HELD_OUT = 200  # sentences translated at each validation
 EVERY = 10.0  # seconds between two lines about a preparation that takes long
@@ -73,7 +73,7 @@ def fitted(preset: str | Path, *overrides: str, device: str = "auto") -> tuple[S
     """
     if Path(preset).suffix == ".toml":
         return load_settings(preset, *overrides), ""
-    machine = Machine(pick_device(device).type == "cuda", torch.get_num_threads())
+    machine = Machine(pick_device(device).type == "cuda", torch.get_num_threads(), processes())
     if base := teaching.given("train.base", overrides):
         if preset:
             raise SettingsError(

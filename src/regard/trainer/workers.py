@@ -71,10 +71,15 @@ MEETING = timedelta(minutes=10)  # for all processes to come, and for one to ans
 PATIENCE = timedelta(days=7)  # for one that works while the others wait; one that ends is noticed at once
 
 
+def processes() -> int:
+    """How many torchrun has started, or this one."""
+    return int(os.environ.get("WORLD_SIZE", "1")) if "RANK" in os.environ else 1
+
+
 @contextmanager
 def workers(device: torch.device) -> Iterator[Workers]:
     """Join the processes that torchrun has started, or be alone."""
-    if "RANK" not in os.environ or int(os.environ.get("WORLD_SIZE", "1")) == 1:
+    if processes() == 1:
         yield ALONE
         return
     on_gpu = device.type == "cuda"

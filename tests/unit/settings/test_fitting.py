@@ -165,6 +165,14 @@ def test_a_time_limit_has_room_for_the_layers_that_the_task_has() -> None:
     assert fitted("lstm", "task=tag", limit).train.batch > fitted("lstm", "task=tag", limit, *both).train.batch
 
 
+def test_processes_that_train_together_are_counted_together() -> None:
+    two, one = (Machine(gpu=False, threads=1, processes=count) for count in (2, 1))
+    assert (str(two), str(one), str(Machine(gpu=True, threads=3, processes=2))) == ("2 cores", "1 core", "2 GPUs")
+    assert fitted("transformer-small", "train.time=20m", machine=two) == fitted("transformer-small", "train.time=20m")
+    alone = fitted("transformer-small", "train.time=20m", machine=one)
+    assert alone.train.batch < fitted("transformer-small", "train.time=20m", machine=two).train.batch
+
+
 def test_labels_get_a_model_that_reads_both_ways() -> None:
     for task in ("tag", "classify"):
         name, changes = choose(load_settings("lstm", f"task={task}"), MULTI30K, LAPTOP)
