@@ -34,6 +34,7 @@ from regard.explain.alignment import Aligner, sides
 from regard.metrics import paired
 from regard.metrics.alignment import Gold
 from regard.models import build
+from regard.runs.folder import Run
 from regard.serve import server
 from regard.tasks import corpus as material
 from regard.tasks.load import load
@@ -155,6 +156,10 @@ def here(templates: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ca
             write_models(folder)
         for name in runs_of(text):
             shutil.copytree(templates / template_of(name), folder / "runs" / name)
+            if name == "de-en":  # as its files would say
+                run = Run.open(folder / "runs" / name)
+                data = run.settings.data.model_copy(update={"languages": name})
+                Run(run.folder, run.settings.model_copy(update={"data": data})).write()
         monkeypatch.chdir(folder)
         return folder
 

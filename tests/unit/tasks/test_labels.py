@@ -233,7 +233,7 @@ def test_plain_text_is_checked_and_counted(tmp_path: Path, capsys: Capture) -> N
 @pytest.mark.usefixtures("with_demo")
 def test_one_plain_text_is_taken_for_that_of_a_language_model(tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "text.txt"
-    path.write_text("the cat sleeps\nthe zyx barks\n")
+    path.write_text("the cat sleeps\nthe zyx sleeps\n")
     for verb in ("check", "stats"):
         assert cli(["data", verb, str(path)]) == 0
         shown, said = capsys.readouterr()
