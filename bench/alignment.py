@@ -64,8 +64,9 @@ def measure(preset: str, folder: Path) -> dict[str, object]:
 
 
 def _told(aligner: Aligner) -> str:
-    parts = (("late", aligner.late), ("rule", aligner.rule), ("threshold", aligner.threshold), ("cover", aligner.cover))
-    return aligner.describe() + "".join(f", {name} {value}" for name, value in parts if value not in (None, False))
+    parts = (("rule", aligner.rule), ("threshold", aligner.threshold), ("cover", aligner.cover))
+    told = "".join(f", {name} {value}" for name, value in parts if value is not None)  # to cover from 0 is a choice too
+    return aligner.describe() + (", late" if aligner.late else "") + told
 
 
 def main() -> None:

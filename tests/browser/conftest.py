@@ -28,7 +28,7 @@ CHROMIUM = next(filter(None, map(shutil.which, ("chromium-headless-shell", "chro
 VIEW = {"width": 1440, "height": 900}
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 RUNS = ("transformer-tiny", "bahdanau", "luong-general", "lstm")  # heads, one attention of two kinds, none
-BRIEF = ("data.pairs=650", "train.steps=4", "train.validate_every=2")  # they know bank and bat, and write several words
+BRIEF = ("data.pairs=750", "train.steps=4", "train.validate_every=2")  # they know bank and bat, and write several words
 
 
 @pytest.fixture(scope="session")

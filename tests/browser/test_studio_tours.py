@@ -100,15 +100,16 @@ def test_a_wider_beam_finds_a_more_probable_translation(own: Any) -> None:
         answer = own.request.post("/api/v1/translate", data={"run": "demo", "texts": [text], "beam": beam}).json()
         [output] = answer["translations"][0]["outputs"][:1]
         outputs[beam] = output
-    assert "gliss" not in outputs[1]["text"]
-    assert "glissaient" in outputs[5]["text"]
+    assert "la lettre d'Anna" in outputs[1]["text"]
+    assert "frère" not in outputs[1]["text"]
+    assert "la lettre au frère d'Anna" in outputs[5]["text"]
     traces = [
         own.request.post("/api/v1/trace", data={"run": "demo", "text": text, "target": outputs[beam]["text"]}).json()
         for beam in (1, 5)
     ]
     assert traces[1]["log_probability"] > traces[0]["log_probability"]
     forward(own)
-    own.locator(".result", has_text="glissaient").wait_for()
+    own.locator(".result", has_text="au frère d'Anna").wait_for()
 
 
 def test_somebody_elses_model_says_how_it_comes_here(own: Any) -> None:

@@ -77,12 +77,12 @@ export const TOURS = {
       {
         page: "beam",
         values: (runs) => ({run: own(runs).name, text: BEAMED, beam: 1}),
-        say: "A beam of 1 takes the likeliest piece at each step and cannot take it back: slipping does not come through.",
+        say: "A beam of 1 takes the likeliest piece at each step and cannot take it back: it writes Anna’s letter, and the brother is gone.",
       },
       {
         page: "beam",
         values: (runs) => ({run: own(runs).name, text: BEAMED, beam: 5}),
-        say: "A beam of 5 keeps other beginnings alive and finds glissaient (were slipping): a translation that is more probable.",
+        say: "A beam of 5 keeps other beginnings alive and finds au frère d’Anna (to Anna’s brother): a translation that is more probable.",
       },
     ],
   },
@@ -109,7 +109,7 @@ export const TOURS = {
 };
 
 /** A sentence for which beams of 1 and 5 differ, and the wider one's output is the more probable. */
-export const BEAMED = "They were slipping.";
+export const BEAMED = "We sent Anna's brother the letter yesterday.";
 
 let bar;
 
