@@ -214,6 +214,13 @@ def forget(page: Any, address: str) -> None:
     session.detach()
 
 
+# What fades in or out has other colours on the way.
+SETTLED = """() => Promise.all(document.getAnimations()
+  .filter(each => Number.isFinite(each.effect?.getComputedTiming().endTime))
+  .map(each => each.finished.catch(() => null)))
+  .then(() => null)"""
+
+
 @pytest.fixture(scope="session")
 def accessible() -> Callable[..., None]:
     """axe-core finds no violation: ``accessible(page)``; on a long page most of its time goes into ``colours``."""
@@ -224,6 +231,7 @@ def accessible() -> Callable[..., None]:
             page.evaluate(rules)  # not a script element: the page's policy would refuse it
         asked = {"resultTypes": ["violations"], "preload": False}  # what it would load, no rule that is on looks at
         asked["rules"] = {} if colours else {"color-contrast": {"enabled": False}}
+        page.evaluate(SETTLED)
         found = page.evaluate("(asked) => axe.run(asked).then(found => found.violations)", asked)
         bad = [f"{each['id']}: {node['html']} {node['failureSummary']}" for each in found for node in each["nodes"]]
         assert bad == []

@@ -253,7 +253,7 @@ export function noRun(what = "Nothing can be shown before a model has learned.")
     element(
       "p",
       `${what} The demo learns English to French from a small built-in corpus, here on this machine, `,
-      "in about two minutes.",
+      "in about three minutes.",
     ),
     element(
       "a.button.primary",

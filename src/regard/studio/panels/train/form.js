@@ -61,7 +61,7 @@ export function demoButton({first, onstart, taken}) {
     element(
       "p",
       "A small Transformer learns English to French from a built-in corpus, here on this machine, " +
-        "in about two minutes. You can watch it from the first step.",
+        "in about three minutes. You can watch it from the first step.",
     ),
     demo
       ? element("button.primary", {onclick: () => onstart("demo")}, "See the demo")
