@@ -227,7 +227,7 @@ class TrainStep(ABC):
 class EagerStep(TrainStep):
     """The step as it is written. A batch that does not fit into memory is split, which is reported."""
 
-    def _set_up(self, *, compiled: bool) -> None:  # noqa: ARG002  it is never
+    def _set_up(self, *, compiled: bool) -> None:  # noqa: ARG002  only captured steps are
         if self.device.type == "cpu":
             memory.keep_freed()
         alone = self.device.type == "cpu" and self.workers.world == 1
